@@ -1,0 +1,220 @@
+// Package memory keeps the ledger in the memory of one process: one lock,
+// decide, apply. It is the reference model that the other adapters are compared
+// with, and what the server starts with when nothing is configured. Nothing
+// survives the process.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/refunds"
+)
+
+// Store is a ledger in memory. The zero value is not ready; use [New].
+type Store struct {
+	mu      sync.RWMutex
+	tenants map[access.Tenant]*books
+}
+
+// books are the records of one tenant.
+type books struct {
+	records  map[ledger.Ref]ledger.Record
+	outcomes map[scope]ledger.Outcome
+	entries  map[journal.Subject][]journal.Entry
+	refunds  map[customers.ID][]refunds.Refund // oldest first
+	accounts []customers.ID                    // in order
+}
+
+// scope is where an operation key is unique.
+type scope struct {
+	principal string
+	key       operation.Key
+}
+
+// New returns an empty ledger.
+func New() *Store { return &Store{tenants: map[access.Tenant]*books{}} }
+
+// Do decides and applies under one lock.
+func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+	if err := ledger.Check(op); err != nil {
+		return ledger.Outcome{}, err
+	}
+	fingerprint := operation.FingerprintOf(cmd.Name(), cmd.Facts())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.tenants[op.Tenant]
+	if b == nil {
+		b = &books{
+			records: map[ledger.Ref]ledger.Record{}, outcomes: map[scope]ledger.Outcome{},
+			entries: map[journal.Subject][]journal.Entry{}, refunds: map[customers.ID][]refunds.Refund{},
+		}
+		s.tenants[op.Tenant] = b
+	}
+	at := scope{op.Principal, op.Key}
+	if o, done := b.outcomes[at]; done {
+		return o.Replay(cmd.Name(), fingerprint)
+	}
+	reads := cmd.Reads()
+	v := ledger.NewView(op, len(reads))
+	for _, ref := range reads {
+		v.Put(ref, b.records[ref])
+	}
+	change, err := ledger.Decide(cmd, v)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	if err := b.apply(change); err != nil {
+		return ledger.Outcome{}, err
+	}
+	o := ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
+	b.outcomes[at] = o
+	return o, nil
+}
+
+// apply stores a change. It looks at everything before it stores anything.
+func (b *books) apply(c ledger.Change) error {
+	for _, r := range append(slices.Clone(c.Put), c.Answer) {
+		switch r.(type) {
+		case customers.Account, refunds.Refund:
+		default:
+			return fmt.Errorf("memory: no place for a %T", r)
+		}
+	}
+	for _, e := range c.Entries {
+		if n := int64(len(b.entries[e.Subject()])); e.Number() != n+1 {
+			return fmt.Errorf("memory: entry %d follows entry %d of %s", e.Number(), n, e.Subject().ID)
+		}
+	}
+	for _, r := range c.Put {
+		b.put(r)
+	}
+	if r, ok := c.Answer.(refunds.Refund); ok {
+		b.put(r)
+	}
+	for _, e := range c.Entries {
+		b.entries[e.Subject()] = append(b.entries[e.Subject()], e)
+	}
+	return nil
+}
+
+func (b *books) put(r ledger.Record) {
+	ref := r.Ref()
+	switch r := r.(type) {
+	case customers.Account:
+		if b.records[ref] == nil {
+			at, _ := slices.BinarySearchFunc(b.accounts, r.ID, compareIDs)
+			b.accounts = slices.Insert(b.accounts, at, r.ID)
+		}
+	case refunds.Refund:
+		list := b.refunds[r.Customer]
+		at, found := slices.BinarySearchFunc(list, r.Number, compareNumber)
+		if found {
+			list[at] = r
+		} else {
+			b.refunds[r.Customer] = slices.Insert(list, at, r)
+		}
+	}
+	b.records[ref] = r
+}
+
+func compareIDs(a, b customers.ID) int { return strings.Compare(a.String(), b.String()) }
+
+func compareNumber(r refunds.Refund, number int64) int {
+	switch {
+	case r.Number < number:
+		return -1
+	case r.Number > number:
+		return 1
+	}
+	return 0
+}
+
+// Load reads under a shared lock.
+func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	v := ledger.NewView(operation.Operation{Tenant: t}, len(refs))
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := s.tenants[t]
+	for _, ref := range refs {
+		switch {
+		case b == nil:
+			v.Put(ref, nil)
+		case ref.Kind == ledger.OutcomeKind:
+			v.Put(ref, b.outcome(ref))
+		default:
+			v.Put(ref, b.records[ref])
+		}
+	}
+	return v, nil
+}
+
+func (b *books) outcome(ref ledger.Ref) ledger.Record {
+	principal, text, _ := strings.Cut(ref.ID, "/")
+	key, err := operation.ParseKey(text)
+	if err != nil {
+		return nil
+	}
+	if o, done := b.outcomes[scope{principal, key}]; done {
+		return o
+	}
+	return nil
+}
+
+// ListRefunds implements ports.Refunds.
+func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID, before int64, limit int) ([]refunds.Refund, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := s.tenants[t]
+	if b == nil {
+		return nil, nil
+	}
+	list := b.refunds[c]
+	end := len(list)
+	if before > 0 {
+		end, _ = slices.BinarySearchFunc(list, before, compareNumber)
+	}
+	page := slices.Clone(list[max(0, end-limit):end])
+	slices.Reverse(page)
+	return page, nil
+}
+
+// ListAccounts implements ports.Journal.
+func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string, limit int) ([]customers.Account, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := s.tenants[t]
+	if b == nil {
+		return nil, nil
+	}
+	at, found := slices.BinarySearchFunc(b.accounts, after, func(id customers.ID, after string) int { return strings.Compare(id.String(), after) })
+	if found {
+		at++
+	}
+	var page []customers.Account
+	for _, id := range b.accounts[at:min(at+limit, len(b.accounts))] {
+		page = append(page, b.records[id.Ref()].(customers.Account))
+	}
+	return page, nil
+}
+
+// ListEntries implements ports.Journal.
+func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journal.Subject, after int64, limit int) ([]journal.Entry, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := s.tenants[t]
+	if b == nil {
+		return nil, nil
+	}
+	all := b.entries[subject]
+	at := min(max(after, 0), int64(len(all))) // entry n stands at n-1
+	return slices.Clone(all[at:min(at+int64(limit), int64(len(all)))]), nil
+}

@@ -1,0 +1,180 @@
+// Package ledger is the write port's vocabulary: a [Command] is a request to
+// change something, as a value; it is decided where the data is, on the
+// records it names, and what it decided is a [Change].
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// Kind is one sort of record. A shared kind (rules, switches, policies) is held
+// still while a decision runs but not locked for change: any number of
+// decisions read it at once.
+type Kind struct {
+	Name   string
+	Shared bool
+}
+
+// Ref names one record of the operation's tenant.
+type Ref struct {
+	Kind Kind
+	ID   string
+}
+
+// Record is the current state of one thing: an account, an order, a counter.
+// Records are values; a change is a new value.
+type Record interface{ Ref() Ref }
+
+// Command is a request to change something. It is a value: it can be stored,
+// sent, hashed and decided again.
+type Command interface {
+	// Name is its name in the journal and on the wire: "refunds.trigger".
+	Name() string
+	// Facts are its typed fields as text, always the same ones in the same
+	// order. With the name they are what an operation key is bound to.
+	Facts() []operation.Fact
+	// Reads names every record Decide looks at or changes, also those that must
+	// not exist yet.
+	Reads() []Ref
+	// Decide is pure and may run again; an error is a refusal and changes nothing.
+	Decide(View) (Change, error)
+}
+
+// View is what a decision sees: the records it named, as they are at its commit.
+type View struct {
+	// Op is who asks, under which key, when; Op.ID names what the decision creates.
+	Op  operation.Operation
+	has []slot // a short slice, not a map: this is the hot path
+}
+
+type slot struct {
+	ref    Ref
+	record Record // nil: there is none yet
+}
+
+// NewView makes a view for op with room for n records.
+func NewView(op operation.Operation, n int) View {
+	return View{Op: op, has: make([]slot, 0, n)}
+}
+
+// Put adds what is at ref: a record, or nil for none. A ref that is there
+// already gets the new state.
+func (v *View) Put(ref Ref, r Record) {
+	for i := range v.has {
+		if v.has[i].ref == ref {
+			v.has[i].record = r
+			return
+		}
+	}
+	v.has = append(v.has, slot{ref, r})
+}
+
+// Get returns the record at ref; ok is false if there is none yet. Asking for a
+// ref that was not named, or for a record of another type, is a programming
+// error: it panics, and [Decide] turns that into INTERNAL.
+func Get[R Record](v View, ref Ref) (r R, ok bool) {
+	for i := range v.has {
+		if v.has[i].ref != ref {
+			continue
+		}
+		if v.has[i].record == nil {
+			return r, false
+		}
+		r, ok = v.has[i].record.(R)
+		if !ok {
+			panic(fmt.Sprintf("ledger: the record %s %s is a %T", ref.Kind.Name, ref.ID, v.has[i].record))
+		}
+		return r, true
+	}
+	panic(fmt.Sprintf("ledger: %s %s was not named", ref.Kind.Name, ref.ID))
+}
+
+// Change is all that a decision does.
+type Change struct {
+	Put     []Record        // new states, of named refs only
+	Entries []journal.Entry // balanced; one without postings records a decision that moved no money
+	Answer  Record          // kept under the operation key; a replay returns it
+}
+
+// OutcomeKind is the kind of the outcomes kept under operation keys.
+var OutcomeKind = Kind{Name: "outcome"}
+
+// Outcome is what a key led to. It is a record like any other: Load finds it
+// at [OutcomeRef].
+type Outcome struct {
+	Operation   operation.Operation
+	Command     string
+	Fingerprint operation.Fingerprint
+	Answer      Record
+	// Replayed is true when the outcome was there before and nothing ran.
+	Replayed bool
+}
+
+// OutcomeRef names the outcome under a key. The scope of a key is the tenant
+// and the principal. A principal's id holds no slash, so no two scopes share a
+// name.
+func OutcomeRef(principal string, key operation.Key) Ref {
+	return Ref{OutcomeKind, principal + "/" + key.String()}
+}
+
+// Ref names the outcome.
+func (o Outcome) Ref() Ref { return OutcomeRef(o.Operation.Principal, o.Operation.Key) }
+
+// Replay returns the outcome as a repeat of the call gets it, or the CONFLICT
+// operation_key_reused if the repeat asks for something else. The fault shows
+// nothing of what was stored.
+func (o Outcome) Replay(command string, f operation.Fingerprint) (Outcome, error) {
+	if o.Command != command || o.Fingerprint != f {
+		return Outcome{}, fault.New(fault.Conflict, "operation_key_reused",
+			"The operation key %s was used for a different request before. Nothing was done. Send the first request unchanged, or use a new key for a new request.", o.Operation.Key)
+	}
+	o.Replayed = true
+	return o, nil
+}
+
+// Decide runs cmd on v for an adapter and checks what it decided: it put only
+// records it named, its entries are of this operation, and there is an answer.
+// A panic or a broken promise is an error that is no fault, so INTERNAL.
+func Decide(cmd Command, v View) (c Change, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = Change{}, fmt.Errorf("ledger: deciding %s: panic: %v", cmd.Name(), p)
+		}
+	}()
+	if c, err = cmd.Decide(v); err != nil {
+		return Change{}, err
+	}
+	if c.Answer == nil {
+		return Change{}, fmt.Errorf("ledger: %s decided without an answer", cmd.Name())
+	}
+	for _, r := range c.Put {
+		ref := r.Ref()
+		named := false
+		for i := range v.has {
+			named = named || v.has[i].ref == ref
+		}
+		if !named {
+			return Change{}, fmt.Errorf("ledger: %s changed %s %s, which it did not name", cmd.Name(), ref.Kind.Name, ref.ID)
+		}
+	}
+	for _, e := range c.Entries {
+		if e.Operation() != v.Op || e.Command() != cmd.Name() {
+			return Change{}, fmt.Errorf("ledger: %s made an entry of another operation", cmd.Name())
+		}
+	}
+	return c, nil
+}
+
+// Check reports a tenant that is missing from an operation. Adapters call it
+// before they touch a record.
+func Check(op operation.Operation) error {
+	if (op.Tenant == access.Tenant{}) || op.Principal == "" || (op.Key == operation.Key{}) || op.ID == (operation.ID{}) || op.At.IsZero() {
+		return fmt.Errorf("ledger: an operation needs a tenant, a principal, a key, an id and a time")
+	}
+	return nil
+}

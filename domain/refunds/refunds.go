@@ -1,0 +1,274 @@
+// Package refunds holds the rules of giving money back. [Decide] is the whole
+// of them, a function of the account, the request and the operation; [Trigger]
+// is the command that a ledger runs.
+package refunds
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// Bounds of a reason.
+const (
+	// MinReason and MaxReason bound the visible characters of a reason: code
+	// points that are not format characters (Unicode category Cf).
+	MinReason = 10
+	MaxReason = 500
+	// MaxReasonCodePoints bounds all code points of a reason, format characters
+	// too: zero-width joiners are kept, since emoji and Persian need them, but
+	// they are no way to smuggle a second text.
+	MaxReasonCodePoints = 2000
+)
+
+// Reason is why a refund is given, as it was written, without the white space
+// around it. The zero value is none.
+type Reason struct{ text string }
+
+// String returns the text.
+func (r Reason) String() string { return r.text }
+
+// ParseReason trims Unicode white space, then checks the length (see
+// [MinReason], [MaxReasonCodePoints]) and refuses what a reader can not see or
+// would see in another order: control characters other than tab, line feed and
+// carriage return, the bidirectional embeddings and overrides U+202A to U+202E,
+// unpaired isolates U+2066 to U+2069 (Unicode Standard Annex #9) and the Tags
+// block U+E0000 to U+E007F. Nothing is normalised.
+func ParseReason(s string) (Reason, error) {
+	s = strings.TrimSpace(s)
+	if !utf8.ValidString(s) {
+		return Reason{}, fmt.Errorf("the reason must be valid UTF-8")
+	}
+	visible, all, isolates := 0, 0, 0
+	for _, r := range s {
+		all++
+		switch {
+		case r < 0x7f && r >= ' ':
+			visible++
+			continue
+		case r == '\t' || r == '\n' || r == '\r':
+			visible++
+			continue
+		case unicode.IsControl(r):
+			return Reason{}, fmt.Errorf("the reason must not contain the control character %U", r)
+		case 0x202a <= r && r <= 0x202e:
+			return Reason{}, fmt.Errorf("the reason must not contain the text direction character %U", r)
+		case 0xe0000 <= r && r <= 0xe007f:
+			return Reason{}, fmt.Errorf("the reason must not contain the invisible tag character %U", r)
+		case 0x2066 <= r && r <= 0x2068:
+			isolates++
+		case r == 0x2069:
+			if isolates--; isolates < 0 {
+				return Reason{}, fmt.Errorf("the reason contains a text direction isolate that is not paired")
+			}
+		}
+		if !unicode.Is(unicode.Cf, r) {
+			visible++
+		}
+	}
+	switch {
+	case isolates != 0:
+		return Reason{}, fmt.Errorf("the reason contains a text direction isolate that is not paired")
+	case visible < MinReason:
+		return Reason{}, fmt.Errorf("the reason must have at least %d visible characters after trimming, not %d", MinReason, visible)
+	case visible > MaxReason:
+		return Reason{}, fmt.Errorf("the reason must have at most %d characters after trimming, not %d", MaxReason, visible)
+	case all > MaxReasonCodePoints:
+		return Reason{}, fmt.Errorf("the reason must have at most %d code points in all, not %d", MaxReasonCodePoints, all)
+	}
+	return Reason{s}, nil
+}
+
+// MaxMajor is the most that one refund may be, in major units of its currency.
+const MaxMajor = 1_000_000
+
+// Request is what is asked: give the customer the amount back.
+type Request struct {
+	Customer customers.ID
+	Amount   money.Amount // > 0, at most MaxMajor major units
+	Reason   Reason
+}
+
+// Resolve makes the request to give amount major units back to the customer of
+// the account. It refuses, as PolicyViolation, an amount that the account's
+// currency can not express; a suspended account is named first, as in [Decide].
+func Resolve(a customers.Account, amount money.Decimal, reason Reason) (Request, error) {
+	exact, err := amount.In(a.Currency)
+	if err == nil {
+		return Request{a.ID, exact, reason}, nil
+	}
+	if a.Status != customers.Active {
+		return Request{}, suspended(a)
+	}
+	return Request{}, fault.New(fault.PolicyViolation, "amount_precision",
+		"%s has %d decimals, so %s can not be paid in it. Ask for an amount with at most %d decimals.",
+		a.Currency, a.Currency.Digits(), amount, a.Currency.Digits()).
+		With(AmountPrecision{a.Currency.String(), a.Currency.Digits()})
+}
+
+// Status says where a refund stands.
+type Status struct{ name string }
+
+var (
+	// Processed: the money is booked as paid out.
+	Processed = Status{"processed"}
+	// Reversed: the payment failed and the money is refundable again.
+	Reversed = Status{"reversed"}
+)
+
+// ParseStatus accepts processed and reversed.
+func ParseStatus(s string) (Status, error) {
+	for _, x := range []Status{Processed, Reversed} {
+		if x.name == s {
+			return x, nil
+		}
+	}
+	return Status{}, fmt.Errorf("a refund's status is processed or reversed")
+}
+
+// String returns processed or reversed.
+func (s Status) String() string { return s.name }
+
+// Kind is the kind of a refund record.
+var Kind = ledger.Kind{Name: "refund"}
+
+// Refund is the record of money given back.
+type Refund struct {
+	ID          operation.ID // the operation's
+	Customer    customers.ID
+	Amount      money.Amount
+	Reason      Reason
+	Status      Status
+	ProcessedAt time.Time    // the operation's time
+	Remaining   money.Amount // the customer's balance right after it
+	Number      int64        // of the entry that booked it, in the customer's history
+}
+
+// Ref names the record by its customer and entry number.
+func (r Refund) Ref() ledger.Ref { return RefOf(r.Customer, r.Number) }
+
+// RefOf names the refund that the entry of that number booked. Refunds have no
+// look-up by id: no decision needs one.
+func RefOf(c customers.ID, number int64) ledger.Ref {
+	return ledger.Ref{Kind: Kind, ID: c.String() + "/" + strconv.FormatInt(number, 10)}
+}
+
+// Decide reports the refund, the account after it and the entry that books it,
+// or why it may not happen: PolicyViolation account_suspended,
+// currency_mismatch, amount_out_of_range or balance_exceeded, in this order.
+// The account must be the customer's; the balance it shows is what counts.
+func Decide(a customers.Account, r Request, op operation.Operation) (Refund, customers.Account, journal.Entry, error) {
+	if err := permitted(a, r); err != nil {
+		return Refund{}, customers.Account{}, journal.Entry{}, err
+	}
+	after, entry, err := a.Post(op, TriggerName, r.facts(), debits(a, r.Amount)...)
+	if err != nil {
+		return Refund{}, customers.Account{}, journal.Entry{}, err
+	}
+	return Refund{
+		ID: op.ID, Customer: a.ID, Amount: r.Amount, Reason: r.Reason, Status: Processed,
+		ProcessedAt: op.At, Remaining: after.Balance(), Number: entry.Number(),
+	}, after, entry, nil
+}
+
+func permitted(a customers.Account, r Request) error {
+	if a.Status != customers.Active {
+		return suspended(a)
+	}
+	if r.Amount.Currency() != a.Currency {
+		return fault.New(fault.PolicyViolation, "currency_mismatch",
+			"The account of %s is in %s, so %s can not be refunded to it. Ask for an amount in %s.",
+			a.ID, a.Currency, r.Amount, a.Currency).
+			With(CurrencyMismatch{r.Amount.Currency().String(), a.Currency.String()})
+	}
+	if most, err := maximum(a.Currency); err != nil || r.Amount.Sign() <= 0 || r.Amount.Minor() > most {
+		return fault.New(fault.PolicyViolation, "amount_out_of_range",
+			"A refund must be more than 0 and at most %d %s.", MaxMajor, a.Currency)
+	}
+	balance := a.Balance()
+	if r.Amount.Minor() > balance.Minor() {
+		return fault.New(fault.PolicyViolation, "balance_exceeded",
+			"A refund of %s exceeds the refundable balance of %s, which is %s. Ask for at most that.",
+			r.Amount, a.ID, balance).
+			With(BalanceExceeded{number(r.Amount), number(balance), a.Currency.String()})
+	}
+	return nil
+}
+
+func maximum(c money.Currency) (int64, error) {
+	d, err := money.ParseDecimal(strconv.Itoa(MaxMajor))
+	if err != nil {
+		return 0, err
+	}
+	m, err := d.In(c)
+	return m.Minor(), err
+}
+
+func suspended(a customers.Account) error {
+	return fault.New(fault.PolicyViolation, "account_suspended",
+		"Customer %s is suspended. Refunds can only be issued to active accounts.", a.ID)
+}
+
+// debits takes the amount from the account's lots, the oldest first, and
+// credits paid out with the sum.
+func debits(a customers.Account, amount money.Amount) []journal.Posting {
+	own := journal.Refundable(a.ID.String())
+	postings := make([]journal.Posting, 0, 2)
+	left := amount.Minor()
+	for _, l := range a.Lots {
+		if take := min(left, l.Balance.Minor()); take > 0 {
+			left -= take
+			postings = append(postings, journal.Posting{Account: own, Lot: l.Name, Side: journal.Debit, Amount: money.FromMinor(take, a.Currency)})
+		}
+	}
+	return append(postings, journal.Posting{Account: journal.PaidOut, Side: journal.Credit, Amount: amount})
+}
+
+// TriggerName is the name of the command [Trigger].
+const TriggerName = "refunds.trigger"
+
+// Trigger is the command that gives money back.
+type Trigger struct{ Request }
+
+// Name is [TriggerName].
+func (Trigger) Name() string { return TriggerName }
+
+// Facts are the request's fields.
+func (t Trigger) Facts() []operation.Fact { return t.facts() }
+
+func (r Request) facts() []operation.Fact {
+	return []operation.Fact{
+		{Name: "customer", Value: r.Customer.String()},
+		{Name: "amount_minor", Value: strconv.FormatInt(r.Amount.Minor(), 10)},
+		{Name: "currency", Value: r.Amount.Currency().String()},
+		{Name: "reason", Value: r.Reason.text},
+	}
+}
+
+// Reads names the account. The refund is new with its entry's number, which the
+// account alone decides.
+func (t Trigger) Reads() []ledger.Ref { return []ledger.Ref{t.Customer.Ref()} }
+
+// Decide runs [Decide] on the account; without one it refuses with NotFound
+// customer_not_found. The answer is the refund.
+func (t Trigger) Decide(v ledger.View) (ledger.Change, error) {
+	a, ok := ledger.Get[customers.Account](v, t.Customer.Ref())
+	if !ok {
+		return ledger.Change{}, customers.NotFound(t.Customer)
+	}
+	refund, after, entry, err := Decide(a, t.Request, v.Op)
+	if err != nil {
+		return ledger.Change{}, err
+	}
+	return ledger.Change{Put: []ledger.Record{after}, Entries: []journal.Entry{entry}, Answer: refund}, nil
+}
