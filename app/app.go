@@ -1,0 +1,42 @@
+// Package app holds the use cases: what a caller may do, in which order it is
+// checked, and where time and ids come from. One file per subject; write.go is
+// the one road of every write.
+package app
+
+import (
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// App is the application. All fields are needed; all methods may be called at once.
+type App struct {
+	Ledger  ports.Ledger
+	Refunds ports.Refunds
+	Journal ports.Journal
+	Clock   ports.Clock
+	IDs     ports.IDs
+}
+
+// Call is who asks, through which tool, under which key.
+type Call struct {
+	Principal access.Principal
+	Tool      string
+	// Key is the host's operation key. Without one, [App.Write] calls get one
+	// from [App.Begin].
+	Key operation.Key
+	// Minted is true when the key is not the host's, so that no retry can name it.
+	Minted bool
+}
+
+// Begin returns the call with an operation key: the host's, or a new one.
+func (a *App) Begin(c Call) Call {
+	if c.Key == (operation.Key{}) {
+		key, err := operation.ParseKey(a.IDs.NewID().String())
+		if err != nil {
+			panic(err) // a UUID has the form of a key
+		}
+		c.Key, c.Minted = key, true
+	}
+	return c
+}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// write is the one road of every write: permit, build the command, do it once.
+// build may read, to resolve ids into what the command carries; what it read is
+// no ground for the decision.
+func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access.Plan, build func(context.Context) (ledger.Command, error)) (ledger.Outcome, error) {
+	if err := access.Permit(c.Principal, scope, plan); err != nil {
+		return ledger.Outcome{}, err
+	}
+	c = a.Begin(c)
+	op := operation.Operation{
+		ID:        a.IDs.NewID(),
+		Tenant:    c.Principal.Tenant(),
+		Principal: c.Principal.ID(),
+		Tool:      c.Tool,
+		Key:       c.Key,
+		At:        a.Clock.Now().UTC().Truncate(time.Millisecond),
+	}
+	cmd, err := build(ctx)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	// From here on the client may go away, and the write is still made and
+	// answered; only the call's deadline stays.
+	kept := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		kept, stop = context.WithDeadline(kept, deadline)
+		defer stop()
+	}
+	out, err := a.Ledger.Do(kept, op, cmd)
+	if fault.CodeOf(err) == fault.OutcomeUnknown {
+		err = unknown(c)
+	}
+	return out, err
+}
+
+// unknown says what a caller may do when nobody knows whether the write
+// happened. A repeat under the host's key is safe; without one it may be a
+// second write.
+func unknown(c Call) error {
+	if !c.Minted {
+		f := fault.New(fault.OutcomeUnknown, "outcome_unknown",
+			"The answer of the ledger was lost, so this may or may not have happened. Send the same call with the same operation key %s: it happens at most once.", c.Key)
+		f.Retryable = true
+		return f
+	}
+	return fault.New(fault.OutcomeUnknown, "outcome_unknown",
+		"The answer of the ledger was lost, so this may or may not have happened. Do not send it again. Look the operation key %s up with get_operation, or ask the operator.", c.Key)
+}

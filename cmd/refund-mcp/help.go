@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refundledger/refundledger/adapters/config"
+)
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, `refund-mcp serves the tools of the refund ledger to an MCP client, over stdin and stdout.
+
+Usage:
+  refund-mcp             serve until stdin ends, SIGINT or SIGTERM
+  refund-mcp config      print the effective settings, secrets masked
+  refund-mcp --version   print the version
+  refund-mcp --help      print this
+
+Settings come from the environment:
+
+`)
+	var rows [][]string
+	for _, v := range config.Variables() {
+		rows = append(rows, []string{"  " + v.Name, v.Default, v.Meaning})
+	}
+	columns(w, rows)
+}
+
+func settings(w io.Writer, c config.Config) {
+	var rows [][]string
+	for _, s := range c.Shown() {
+		rows = append(rows, s[:])
+	}
+	columns(w, rows)
+}
+
+func columns(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	_ = t.Flush() // to a terminal or a pipe that is gone
+}
+
+// release is set at build time to the version that is released.
+var release = "dev"
+
+// version is the release and the commit it was built from, where known.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return release + " " + s.Value[:12]
+		}
+	}
+	return release
+}
+
+// collectorPercent lets the heap grow to five times what lives before it is
+// collected: what a call leaves behind is small and dies at once, so that
+// collecting it often only costs time.
+const collectorPercent = 400
+
+// tuneCollector sets the garbage collector, unless the operator did.
+func tuneCollector(environ []string) {
+	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOGC=") || strings.HasPrefix(e, "GOMEMLIMIT=") }) {
+		debug.SetGCPercent(collectorPercent)
+	}
+}
