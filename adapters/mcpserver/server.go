@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -102,6 +103,23 @@ func (s *Server) Protocol() *mcp.Server {
 		}
 	})
 	return server
+}
+
+// ServeStdio serves one session until in ends or ctx does. What was accepted
+// until then is answered; an error says that some of it could not be.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	t := NewStdio(in, out, s.options.Log, s)
+	if _, err := s.Protocol().Connect(context.WithoutCancel(ctx), t, nil); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, t.Stop)()
+	switch t.Wait() {
+	case GaveUp:
+		return errors.New("accepted calls were left unanswered")
+	case OutputBroken:
+		return errors.New("the client stopped reading the answers")
+	}
+	return nil
 }
 
 // handle answers a call that came through the SDK.

@@ -80,18 +80,15 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	return o, nil
 }
 
-// apply stores a change. It looks at everything before it stores anything.
+// apply stores a change, whole or not at all: what it can not keep it finds
+// before it stores anything. That the entries follow the histories is checked
+// by [ledger.Decide], under the same lock.
 func (b *books) apply(c ledger.Change) error {
 	for _, r := range append(slices.Clone(c.Put), c.Answer) {
 		switch r.(type) {
 		case customers.Account, refunds.Refund:
 		default:
 			return fmt.Errorf("memory: no place for a %T", r)
-		}
-	}
-	for _, e := range c.Entries {
-		if n := int64(len(b.entries[e.Subject()])); e.Number() != n+1 {
-			return fmt.Errorf("memory: entry %d follows entry %d of %s", e.Number(), n, e.Subject().ID)
 		}
 	}
 	for _, r := range c.Put {
@@ -159,7 +156,7 @@ func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (
 
 func (b *books) outcome(ref ledger.Ref) ledger.Record {
 	principal, text, _ := strings.Cut(ref.ID, "/")
-	key, err := operation.ParseKey(text)
+	key, err := operation.ParseKey(text) // neither part holds a slash
 	if err != nil {
 		return nil
 	}
@@ -182,7 +179,7 @@ func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID
 	if before > 0 {
 		end, _ = slices.BinarySearchFunc(list, before, compareNumber)
 	}
-	page := slices.Clone(list[max(0, end-limit):end])
+	page := slices.Clone(list[end-min(max(limit, 0), end) : end])
 	slices.Reverse(page)
 	return page, nil
 }
@@ -200,7 +197,8 @@ func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string,
 		at++
 	}
 	var page []customers.Account
-	for _, id := range b.accounts[at:min(at+limit, len(b.accounts))] {
+	rest := b.accounts[at:]
+	for _, id := range rest[:min(max(limit, 0), len(rest))] {
 		page = append(page, b.records[id.Ref()].(customers.Account))
 	}
 	return page, nil
@@ -215,6 +213,6 @@ func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journa
 		return nil, nil
 	}
 	all := b.entries[subject]
-	at := min(max(after, 0), int64(len(all))) // entry n stands at n-1
-	return slices.Clone(all[at:min(at+int64(limit), int64(len(all)))]), nil
+	rest := all[min(max(after, 0), int64(len(all))):] // entry n stands at n-1
+	return slices.Clone(rest[:min(max(limit, 0), len(rest))]), nil
 }

@@ -1,0 +1,43 @@
+# Refund Ledger. `make` alone lists what there is to do.
+
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test race evals lint golden bench bench-large prove
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the server into bin/
+	$(GO) build -o bin/ ./cmd/...
+
+demo: build ## build the server and show its main job: look up, refund, refusal, history, proof
+	$(GO) run ./evals/demo -server bin/refund-mcp
+
+test: ## run all tests and the evals: needs nothing but Go
+	$(GO) test ./...
+	$(GO) run ./evals
+
+race: ## run all tests under the race detector: needs a C compiler
+	$(GO) test -race ./...
+
+evals: ## run the scripted agent trajectories, a line per case
+	$(GO) run ./evals
+
+lint: ## formatting, vet and staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not gofmt-ed:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+golden: ## rewrite the golden files and the generated parts of README.md after a change on purpose
+	$(GO) test ./adapters/mcpserver . -update
+
+bench: ## measure the server beside its floors and print ratios
+	$(GO) -C evals/bench run .
+
+bench-large: ## measure large ledgers against small ones
+	$(GO) -C evals/bench run . -large
+
+prove: ## the full counts of every promise, in resumable chunks: takes hours
+	$(GO) run ./evals/prove
