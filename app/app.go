@@ -4,7 +4,12 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -16,14 +21,16 @@ type App struct {
 	Journal ports.Journal
 	Clock   ports.Clock
 	IDs     ports.IDs
+	// CallTimeout bounds each call, > 0.
+	CallTimeout time.Duration
 }
 
 // Call is who asks, through which tool, under which key.
 type Call struct {
 	Principal access.Principal
 	Tool      string
-	// Key is the host's operation key. Without one, [App.Write] calls get one
-	// from [App.Begin].
+	// Key is the host's operation key. A call that changes state and has none
+	// gets one from [App.Begin].
 	Key operation.Key
 	// Minted is true when the key is not the host's, so that no retry can name it.
 	Minted bool
@@ -39,4 +46,16 @@ func (a *App) Begin(c Call) Call {
 		c.Key, c.Minted = key, true
 	}
 	return c
+}
+
+// inTime puts an end of the call's time into words. An adapter that had begun
+// a write says OUTCOME_UNKNOWN itself, so here nothing has happened.
+func inTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && fault.Of(err) == nil {
+		return fault.New(fault.BackendUnavailable, "call_timeout", "The ledger did not answer in time. Nothing has happened. Try again later.")
+	}
+	if errors.Is(err, context.Canceled) && fault.Of(err) == nil {
+		return fault.New(fault.BackendUnavailable, "call_cancelled", "The call was cancelled before anything happened.")
+	}
+	return err
 }

@@ -23,12 +23,14 @@ func (a *App) ListRefunds(ctx context.Context, c Call, id customers.ID, before i
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return nil, false, err
 	}
+	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
+	defer stop()
 	if _, err := a.account(ctx, c.Principal.Tenant(), id); err != nil {
-		return nil, false, err
+		return nil, false, inTime(err)
 	}
 	page, err = a.Refunds.ListRefunds(ctx, c.Principal.Tenant(), id, before, limit+1)
 	if err != nil {
-		return nil, false, err
+		return nil, false, inTime(err)
 	}
 	if len(page) > limit {
 		return page[:limit], true, nil
@@ -42,9 +44,11 @@ func (a *App) Operation(ctx context.Context, c Call, key operation.Key) (out led
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return ledger.Outcome{}, false, err
 	}
+	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
+	defer stop()
 	ref := ledger.OutcomeRef(c.Principal.ID(), key)
 	view, err := a.Ledger.Load(ctx, c.Principal.Tenant(), ref)
-	switch code := fault.CodeOf(err); {
+	switch code := fault.CodeOf(inTime(err)); {
 	case code == fault.BackendUnavailable || code == fault.OutcomeUnknown:
 		return ledger.Outcome{}, false, nil
 	case err != nil:
@@ -74,25 +78,32 @@ type Verification struct {
 // customer, or of all if id is the zero value. More than MaxVerified entries
 // are refused as POLICY_VIOLATION too_many_entries.
 func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID) (Verification, error) {
-	var v Verification
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
-		return v, err
+		return Verification{}, err
 	}
+	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
+	defer stop()
+	v, err := a.verifyLedger(ctx, c.Principal.Tenant(), id)
+	return v, inTime(err)
+}
+
+func (a *App) verifyLedger(ctx context.Context, t access.Tenant, id customers.ID) (v Verification, err error) {
 	if id != (customers.ID{}) {
-		account, err := a.account(ctx, c.Principal.Tenant(), id)
+		account, err := a.account(ctx, t, id)
 		if err != nil {
 			return v, err
 		}
-		return v, a.verify(ctx, c.Principal.Tenant(), account, &v)
+		err = a.verify(ctx, t, account, &v)
+		return v, err
 	}
 	after := ""
 	for {
-		page, err := a.Journal.ListAccounts(ctx, c.Principal.Tenant(), after, MaxPage)
+		page, err := a.Journal.ListAccounts(ctx, t, after, MaxPage)
 		if err != nil || len(page) == 0 {
 			return v, err
 		}
 		for _, account := range page {
-			if err := a.verify(ctx, c.Principal.Tenant(), account, &v); err != nil || v.Broken != nil {
+			if err := a.verify(ctx, t, account, &v); err != nil || v.Broken != nil {
 				return v, err
 			}
 		}

@@ -15,7 +15,10 @@ func (a *App) Customer(ctx context.Context, c Call, id customers.ID) (customers.
 	if err := access.Permit(c.Principal, access.CustomerRead, access.Free); err != nil {
 		return customers.Account{}, err
 	}
-	return a.account(ctx, c.Principal.Tenant(), id)
+	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
+	defer stop()
+	account, err := a.account(ctx, c.Principal.Tenant(), id)
+	return account, inTime(err)
 }
 
 func (a *App) account(ctx context.Context, t access.Tenant, id customers.ID) (customers.Account, error) {

@@ -17,6 +17,10 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	if err := access.Permit(c.Principal, scope, plan); err != nil {
 		return ledger.Outcome{}, err
 	}
+	// The client may go away: a write that is under way is made and answered all
+	// the same. Only the time of the call ends it.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), a.CallTimeout)
+	defer stop()
 	c = a.Begin(c)
 	op := operation.Operation{
 		ID:        a.IDs.NewID(),
@@ -28,21 +32,13 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	}
 	cmd, err := build(ctx)
 	if err != nil {
-		return ledger.Outcome{}, err
+		return ledger.Outcome{}, inTime(err)
 	}
-	// From here on the client may go away, and the write is still made and
-	// answered; only the call's deadline stays.
-	kept := context.WithoutCancel(ctx)
-	if deadline, ok := ctx.Deadline(); ok {
-		var stop context.CancelFunc
-		kept, stop = context.WithDeadline(kept, deadline)
-		defer stop()
-	}
-	out, err := a.Ledger.Do(kept, op, cmd)
+	out, err := a.Ledger.Do(ctx, op, cmd)
 	if fault.CodeOf(err) == fault.OutcomeUnknown {
-		err = unknown(c)
+		return out, unknown(c)
 	}
-	return out, err
+	return out, inTime(err)
 }
 
 // unknown says what a caller may do when nobody knows whether the write

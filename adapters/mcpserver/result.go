@@ -42,7 +42,7 @@ func (a answer) refusal() []byte {
 // encode returns the result object. The text block and the structured content
 // are the same bytes.
 func (a answer) encode() []byte {
-	b := make([]byte, 0, 256+3*len(a.structured))
+	b := make([]byte, 0, 256+2*len(a.structured)+len(a.structured)/4) // the quotes in the text block are escaped
 	b = append(b, `{"content":[{"type":"text","text":`...)
 	if a.refused != nil {
 		b = strictjson.AppendString(b, a.refused.Message)

@@ -56,9 +56,7 @@ type Options struct {
 	InputErrorsAsResults bool
 	// RequireOperationKey refuses writes whose host sent no key.
 	RequireOperationKey bool
-	// CallTimeout bounds each call, > 0.
-	CallTimeout time.Duration
-	Log         *slog.Logger
+	Log                 *slog.Logger
 }
 
 // Server answers tool calls for one principal.
@@ -186,8 +184,6 @@ func (s *Server) answer(ctx context.Context, call toolCall) (a answer, failed *j
 		a.key = c.Key.String()
 		call.Key(a.key)
 	}
-	ctx, stop := context.WithTimeout(ctx, s.options.CallTimeout)
-	defer stop()
 	out, err := t.serve(ctx, s.app, c, call.Arguments)
 	switch {
 	case len(out.issues) > 0:
@@ -203,18 +199,8 @@ func (s *Server) answer(ctx context.Context, call toolCall) (a answer, failed *j
 	if a.refused = fault.Of(err); a.refused != nil && a.refused.Code != fault.Internal {
 		return a, nil
 	}
-	if late(ctx, err) {
-		a.refused = fault.New(fault.BackendUnavailable, "call_timeout", "The ledger did not answer within %s. Nothing has happened. Try again later.", s.options.CallTimeout)
-		return a, nil
-	}
 	r.id, r.cause = s.app.IDs.NewID().String(), err
 	return a, internal(r.id, a.key)
-}
-
-// late reports whether err is only the end of the call's time, seen before a
-// write was handed over: an adapter that had begun one says OUTCOME_UNKNOWN.
-func late(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
 // key reads the host's operation key from _meta.

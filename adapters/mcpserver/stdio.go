@@ -78,6 +78,7 @@ type accepted struct {
 
 	initialize bool
 	listen     bool // it waits in the session until it is cancelled
+	newEra     bool
 
 	// Guarded by Stdio.mu.
 	operation string // the operation key, once it is known
@@ -119,7 +120,8 @@ type Stdio struct {
 	inFlight int
 	bytes    int
 	phase    phase
-	newEra   bool // the session has answered a sessionless request
+	greeted  bool // notifications/initialized has come
+	newEra   bool // a sessionless request was answered: the SDK takes no initialize any more
 	stopped  bool // ended is closed
 	finished bool // over is closed
 	how      Ending
@@ -249,6 +251,9 @@ func (t *Stdio) Write(_ context.Context, m jsonrpc.Message) error {
 		}
 		t.changed.Broadcast()
 	}
+	if r != nil && r.newEra && answer.Error == nil {
+		t.newEra = true
+	}
 	t.mu.Unlock()
 	switch {
 	case r == nil:
@@ -344,7 +349,7 @@ func (t *Stdio) take(line []byte) bool {
 
 // requested answers a request, or hands it over to who does.
 func (t *Stdio) requested(m message, size int) bool {
-	r := &accepted{id: m.id, size: size, listen: m.method == methodListen}
+	r := &accepted{id: m.id, size: size, listen: m.method == methodListen, newEra: m.newEra}
 	direct := m.method == methodToolsCall && m.sort == request && !m.newEra
 	ctx := context.Background()
 	if direct {
@@ -407,7 +412,8 @@ func (t *Stdio) hand(h handover) {
 }
 
 // notified handles a notification. It gets no answer, so it moves nothing: all
-// that is heard is the end of the handshake and the wish to cancel.
+// that is heard is the end of the handshake and the wish to cancel. Nothing else
+// means anything to the session, and its queue has no bound.
 func (t *Stdio) notified(m message) bool {
 	t.mu.Lock()
 	t.awaitHandshake()
@@ -416,7 +422,10 @@ func (t *Stdio) notified(m message) bool {
 	var cancel context.CancelFunc
 	switch m.method {
 	case notifyInitialized:
-		forward = &jsonrpc.Request{Method: m.method, Params: m.params.Raw()}
+		if t.phase == initialized && !t.greeted {
+			t.greeted = true
+			forward = &jsonrpc.Request{Method: m.method, Params: m.params.Raw()}
+		}
 	case notifyCancelled:
 		key, err := cancelledKey(m.params)
 		r := t.ids[key]
@@ -466,16 +475,15 @@ func (t *Stdio) admit(r *accepted, m *message) admission {
 	if t.ids[r.id.key] != nil {
 		return idInFlight
 	}
-	if m.sort == request && !m.newEra {
-		r.initialize = m.method == methodInitialize
-		switch {
-		case r.initialize && (t.phase == initialized || t.newEra):
-			m.refuseState("the session has begun already")
-		case r.initialize:
-			t.phase = initializing
-		case t.phase == uninitialized && m.method != methodPing:
-			m.refuseState("initialize first")
-		}
+	switch {
+	case m.sort == refused || m.newEra || m.method == methodPing:
+	case m.method == methodInitialize && (t.phase == initialized || t.newEra):
+		m.refuseState("the session has begun already")
+	case m.method == methodInitialize:
+		r.initialize = true
+		t.phase = initializing
+	case t.phase == uninitialized:
+		m.refuseState("initialize first")
 	}
 	t.ids[r.id.key] = r
 	t.inFlight++

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -84,15 +85,20 @@ func declare[In, Out any](d declaration[In, Out]) tool {
 	}
 }
 
+// buffers are used again: an answer is encoded into one and copied out once.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // encode writes v as JSON without the HTML escapes that json.Marshal adds.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
 // listing is the tool as tools/list shows it.

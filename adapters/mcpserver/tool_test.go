@@ -90,11 +90,11 @@ func newServerFor(t testing.TB, who access.Principal, change func(*Options)) *Se
 	if err := demo.Seed(t.Context(), store, who.Tenant(), system.Clock{}, system.IDs{}); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Version: "test", Toolsets: Toolsets(), CallTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Version: "test", Toolsets: Toolsets(), Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
-	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}}, who, o)
+	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 10 * time.Second}, who, o)
 	if err != nil {
 		t.Fatal(err)
 	}

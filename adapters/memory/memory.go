@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,10 +29,10 @@ type Store struct {
 // books are the records of one tenant.
 type books struct {
 	records  map[ledger.Ref]ledger.Record
-	outcomes map[scope]ledger.Outcome
-	entries  map[journal.Subject][]journal.Entry
-	refunds  map[customers.ID][]refunds.Refund // oldest first
-	accounts []customers.ID                    // in order
+	outcomes map[scope]*ledger.Outcome
+	entries  map[journal.Subject][]*journal.Entry
+	refunds  map[customers.ID][]ledger.Record // the same values as in records, oldest first
+	accounts []customers.ID                   // in order
 }
 
 // scope is where an operation key is unique.
@@ -54,8 +55,8 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	b := s.tenants[op.Tenant]
 	if b == nil {
 		b = &books{
-			records: map[ledger.Ref]ledger.Record{}, outcomes: map[scope]ledger.Outcome{},
-			entries: map[journal.Subject][]journal.Entry{}, refunds: map[customers.ID][]refunds.Refund{},
+			records: map[ledger.Ref]ledger.Record{}, outcomes: map[scope]*ledger.Outcome{},
+			entries: map[journal.Subject][]*journal.Entry{}, refunds: map[customers.ID][]ledger.Record{},
 		}
 		s.tenants[op.Tenant] = b
 	}
@@ -75,37 +76,46 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	if err := b.apply(change); err != nil {
 		return ledger.Outcome{}, err
 	}
-	o := ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
+	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
 	b.outcomes[at] = o
-	return o, nil
+	return *o, nil
 }
 
 // apply stores a change, whole or not at all: what it can not keep it finds
 // before it stores anything. That the entries follow the histories is checked
 // by [ledger.Decide], under the same lock.
 func (b *books) apply(c ledger.Change) error {
-	for _, r := range append(slices.Clone(c.Put), c.Answer) {
-		switch r.(type) {
-		case customers.Account, refunds.Refund:
-		default:
+	for _, r := range c.Put {
+		if !kept(r) {
 			return fmt.Errorf("memory: no place for a %T", r)
 		}
+	}
+	if !kept(c.Answer) {
+		return fmt.Errorf("memory: no place for a %T", c.Answer)
 	}
 	for _, r := range c.Put {
 		b.put(r)
 	}
-	if r, ok := c.Answer.(refunds.Refund); ok {
-		b.put(r)
+	if _, ok := c.Answer.(refunds.Refund); ok {
+		b.put(c.Answer)
 	}
 	for _, e := range c.Entries {
-		b.entries[e.Subject()] = append(b.entries[e.Subject()], e)
+		b.entries[e.Subject()] = append(b.entries[e.Subject()], &e)
 	}
 	return nil
 }
 
-func (b *books) put(r ledger.Record) {
-	ref := r.Ref()
-	switch r := r.(type) {
+func kept(r ledger.Record) bool {
+	switch r.(type) {
+	case customers.Account, refunds.Refund:
+		return true
+	}
+	return false
+}
+
+func (b *books) put(record ledger.Record) {
+	ref := record.Ref()
+	switch r := record.(type) {
 	case customers.Account:
 		if b.records[ref] == nil {
 			at, _ := slices.BinarySearchFunc(b.accounts, r.ID, compareIDs)
@@ -115,24 +125,18 @@ func (b *books) put(r ledger.Record) {
 		list := b.refunds[r.Customer]
 		at, found := slices.BinarySearchFunc(list, r.Number, compareNumber)
 		if found {
-			list[at] = r
+			list[at] = record
 		} else {
-			b.refunds[r.Customer] = slices.Insert(list, at, r)
+			b.refunds[r.Customer] = slices.Insert(list, at, record)
 		}
 	}
-	b.records[ref] = r
+	b.records[ref] = record
 }
 
 func compareIDs(a, b customers.ID) int { return strings.Compare(a.String(), b.String()) }
 
-func compareNumber(r refunds.Refund, number int64) int {
-	switch {
-	case r.Number < number:
-		return -1
-	case r.Number > number:
-		return 1
-	}
-	return 0
+func compareNumber(r ledger.Record, number int64) int {
+	return cmp.Compare(r.(refunds.Refund).Number, number)
 }
 
 // Load reads under a shared lock.
@@ -161,7 +165,7 @@ func (b *books) outcome(ref ledger.Ref) ledger.Record {
 		return nil
 	}
 	if o, done := b.outcomes[scope{principal, key}]; done {
-		return o
+		return *o
 	}
 	return nil
 }
@@ -179,8 +183,10 @@ func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID
 	if before > 0 {
 		end, _ = slices.BinarySearchFunc(list, before, compareNumber)
 	}
-	page := slices.Clone(list[end-min(max(limit, 0), end) : end])
-	slices.Reverse(page)
+	var page []refunds.Refund
+	for _, r := range slices.Backward(list[end-min(max(limit, 0), end) : end]) {
+		page = append(page, r.(refunds.Refund))
+	}
 	return page, nil
 }
 
@@ -214,5 +220,9 @@ func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journa
 	}
 	all := b.entries[subject]
 	rest := all[min(max(after, 0), int64(len(all))):] // entry n stands at n-1
-	return slices.Clone(rest[:min(max(limit, 0), len(rest))]), nil
+	var page []journal.Entry
+	for _, e := range rest[:min(max(limit, 0), len(rest))] {
+		page = append(page, *e)
+	}
+	return page, nil
 }

@@ -83,9 +83,10 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		log.Error("the ledger can not be opened", "backend", string(c.Backend), "cause", err.Error())
 		return exitFailed
 	}
-	server, err := mcpserver.New(&app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}}, c.Principal, mcpserver.Options{
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout}
+	server, err := mcpserver.New(a, c.Principal, mcpserver.Options{
 		Version: version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
-		RequireOperationKey: c.RequireOperationKey, CallTimeout: c.CallTimeout, Log: log.Logger,
+		RequireOperationKey: c.RequireOperationKey, Log: log.Logger,
 	})
 	if err != nil {
 		log.Error("the server can not start", "cause", err.Error())
