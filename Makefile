@@ -4,7 +4,7 @@ GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race evals lint golden bench bench-large prove
+.PHONY: help build demo test race evals clients lint golden bench bench-large prove
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ race: ## run all tests under the race detector: needs a C compiler
 
 evals: ## run the scripted agent trajectories, a line per case
 	$(GO) run ./evals
+
+clients: ## check the server with the official TypeScript clients and the MCP Inspector: needs Node and npm
+	LEDGER_TEST_CLIENTS=1 $(GO) test -count=1 -v ./evals/clients
 
 lint: ## formatting, vet and staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not gofmt-ed:"; echo "$$files"; exit 1; fi

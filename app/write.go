@@ -32,13 +32,32 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	}
 	cmd, err := build(ctx)
 	if err != nil {
-		return ledger.Outcome{}, inTime(err)
+		return ledger.Outcome{}, inTime(a.keyFirst(ctx, c, err))
 	}
 	out, err := a.Ledger.Do(ctx, op, cmd)
 	if fault.CodeOf(err) == fault.OutcomeUnknown {
 		return out, unknown(c)
 	}
 	return out, inTime(err)
+}
+
+// keyFirst returns refused, which came from resolving what was asked, unless
+// the host's key has an outcome already: what can not be resolved is not what
+// was done then, so the key is used for another request.
+func (a *App) keyFirst(ctx context.Context, c Call, refused error) error {
+	if c.Minted || fault.Of(refused) == nil {
+		return refused
+	}
+	ref := ledger.OutcomeRef(c.Principal.ID(), c.Key)
+	view, err := a.Ledger.Load(ctx, c.Principal.Tenant(), ref)
+	if err != nil {
+		return err
+	}
+	if out, used := ledger.Get[ledger.Outcome](view, ref); used {
+		_, err := out.Replay("", operation.Fingerprint{})
+		return err
+	}
+	return refused
 }
 
 // unknown says what a caller may do when nobody knows whether the write

@@ -146,6 +146,8 @@ func inspect(line []byte) message {
 	}
 	m.sort = request
 	switch {
+	case params.Kind() == strictjson.KindNull:
+		m.refuse("params must be an object, not null")
 	case called:
 		m.inspectCall()
 	case m.method == methodInitialize && !m.follows(params.Lookup("_meta")):

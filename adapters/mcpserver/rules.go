@@ -186,7 +186,9 @@ func compileRules[T any]() checker {
 			panic(fmt.Sprintf("the rules of the optional field %s must start with omitnil", f.Name))
 		}
 	}
-	return checker{newValidator()}
+	v := newValidator()
+	_ = v.Struct(reflect.New(t).Interface()) // it reflects over a type once, at its first sight: here, not in a call
+	return checker{v}
 }
 
 // check returns an issue for each field that breaks a rule, except for those

@@ -56,7 +56,7 @@ func judge(t *rapid.T, s *Server, tool tool, doc string) []fault.Issue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := tool.serve(t.Context(), s.app, s.app.Begin(app.Call{Principal: s.principal, Tool: tool.name}), args)
+	out, err := tool.serve(t.Context(), s.app, s.app.Begin(app.Call{Principal: s.principal, Tool: tool.name}), args, nil)
 	if err != nil && fault.Of(err) == nil {
 		t.Fatalf("%s: %v", doc, err)
 	}

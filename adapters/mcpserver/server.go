@@ -175,16 +175,15 @@ func (s *Server) answer(ctx context.Context, call toolCall) (a answer, failed *j
 	if err := access.Permit(s.principal, t.scope, t.plan); err != nil {
 		return a, denied(err)
 	}
+	var found []fault.Issue
 	if t.changes {
-		var issue *fault.Issue
-		if c.Key, issue = s.key(call.Meta); issue != nil {
-			return s.invalid(t, a, []fault.Issue{*issue})
+		if c.Key, found = s.key(call.Meta); len(found) == 0 {
+			c = s.app.Begin(c)
+			a.key = c.Key.String()
+			call.Key(a.key)
 		}
-		c = s.app.Begin(c)
-		a.key = c.Key.String()
-		call.Key(a.key)
 	}
-	out, err := t.serve(ctx, s.app, c, call.Arguments)
+	out, err := t.serve(ctx, s.app, c, call.Arguments, found)
 	switch {
 	case len(out.issues) > 0:
 		a.key = "" // nothing was begun
@@ -204,9 +203,9 @@ func (s *Server) answer(ctx context.Context, call toolCall) (a answer, failed *j
 }
 
 // key reads the host's operation key from _meta.
-func (s *Server) key(meta strictjson.Value) (operation.Key, *fault.Issue) {
-	bad := func(code, message string) (operation.Key, *fault.Issue) {
-		return operation.Key{}, &fault.Issue{Path: []any{"_meta", MetaKey}, Code: code, Message: "the operation key in _meta " + message}
+func (s *Server) key(meta strictjson.Value) (operation.Key, []fault.Issue) {
+	bad := func(code, message string) (operation.Key, []fault.Issue) {
+		return operation.Key{}, []fault.Issue{{Path: []any{"_meta", MetaKey}, Code: code, Message: "the operation key in _meta " + message}}
 	}
 	v := strictjson.Value{}
 	if meta.Kind() == strictjson.KindObject {

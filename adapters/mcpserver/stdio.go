@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +32,7 @@ const (
 	// Then reading pauses.
 	maxInFlight = 1024
 	// maxInFlightBytes is how long the lines of those requests may be together.
-	maxInFlightBytes = 32 << 20
+	maxInFlightBytes = 16 << 20
 	// drainTime is how long the accepted requests have when reading has ended.
 	drainTime = 20 * time.Second
 	// maxLogged is how many bytes of a client's word are logged.
@@ -160,9 +163,8 @@ func (t *Stdio) Connect(context.Context) (mcp.Connection, error) {
 
 // Stop ends reading. What was accepted is still answered.
 func (t *Stdio) Stop() {
-	if n := t.lines.partial.Load(); n > 0 && t.end() {
+	if n := t.lines.partial.Load(); n > 0 {
 		t.log.Warn("incomplete line dropped", "bytes", n)
-		return
 	}
 	t.end()
 }
@@ -517,28 +519,46 @@ func (t *Stdio) release(batch []*accepted) {
 
 // retire gives back the room of requests whose answers are written, or lost.
 func (t *Stdio) retire(batch []*accepted, err error) {
+	if err != nil {
+		t.lose(batch, err) // before the session can end: its owner may exit then
+	}
 	t.mu.Lock()
 	t.leaving = nil
-	first := err != nil && t.how != OutputBroken && !t.finished
-	if first {
-		t.how = OutputBroken
-	}
-	var lost []string
 	for _, r := range batch {
 		t.inFlight--
 		t.bytes -= r.size
-		if err != nil && r.operation != "" && !t.finished {
-			lost = append(lost, r.operation)
-		}
 	}
 	t.changed.Signal()
 	t.finishIfDrained()
 	t.mu.Unlock()
+}
+
+// lose ends reading, as nobody reads the answers, and logs those of the batch.
+func (t *Stdio) lose(batch []*accepted, err error) {
+	t.mu.Lock()
+	if t.finished { // they have been logged
+		t.mu.Unlock()
+		return
+	}
+	first := t.how != OutputBroken
+	t.how = OutputBroken
+	operations := operationsOf(slices.Values(batch))
+	t.mu.Unlock()
 	if first {
 		t.log.Error("writing failed", "cause", err.Error())
-		t.end()
 	}
-	t.logUnanswered(lost)
+	t.logUnanswered(operations)
+	t.end()
+}
+
+// operationsOf lists the operation keys of requests, with mu held.
+func operationsOf(requests iter.Seq[*accepted]) (keys []string) {
+	for r := range requests {
+		if r.operation != "" {
+			keys = append(keys, r.operation)
+		}
+	}
+	return keys
 }
 
 func (t *Stdio) logUnanswered(operations []string) {
@@ -547,19 +567,18 @@ func (t *Stdio) logUnanswered(operations []string) {
 	}
 }
 
-// end stops reading. It returns false if that was done before.
-func (t *Stdio) end() bool {
+// end stops reading.
+func (t *Stdio) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		return false
+		return
 	}
 	t.stopped = true
 	close(t.ended)
 	t.giveUp = time.AfterFunc(t.drain, t.abandon)
 	t.changed.Broadcast()
 	t.finishIfDrained()
-	return true
 }
 
 // finishIfDrained ends the session if nothing is left to do, with mu held.
@@ -589,21 +608,11 @@ func (t *Stdio) abandon() {
 	if t.how == Drained {
 		t.how = GaveUp
 	}
-	var lost []string
-	left := t.inFlight
-	for _, r := range t.ids {
-		if r.operation != "" {
-			lost = append(lost, r.operation)
-		}
-	}
-	for _, r := range t.leaving {
-		if r.operation != "" {
-			lost = append(lost, r.operation)
-		}
-	}
+	unanswered := t.inFlight
+	operations := append(operationsOf(maps.Values(t.ids)), operationsOf(slices.Values(t.leaving))...)
 	t.mu.Unlock()
-	t.log.Error("gave up", "unanswered", left, "after", t.drain.String())
-	t.logUnanswered(lost)
+	t.log.Error("gave up", "unanswered", unanswered, "after", t.drain.String())
+	t.logUnanswered(operations)
 	t.mu.Lock()
 	t.finish()
 	t.mu.Unlock()
@@ -666,7 +675,7 @@ func (l *lineReader) line(piece []byte) ([]byte, error) {
 	case len(whole)+len(piece) > maxLine:
 		return nil, errLineTooLong
 	case whole != nil:
-		whole = append(whole, piece...)
+		whole = lengthen(whole, piece)
 	case len(bytes.Trim(piece, " \t\r")) > 0:
 		return bytes.Clone(piece), nil
 	}
@@ -674,6 +683,15 @@ func (l *lineReader) line(piece []byte) ([]byte, error) {
 		return nil, nil
 	}
 	return whole, nil
+}
+
+// lengthen appends to a long line, in fewer steps and with less to throw away
+// than append takes for slices of this size.
+func lengthen(long, piece []byte) []byte {
+	if len(long)+len(piece) > cap(long) {
+		long = slices.Grow(long, max(len(piece), min(len(long), maxLine-len(long))))
+	}
+	return append(long, piece...)
 }
 
 // fill reads more behind what is there.
@@ -684,12 +702,13 @@ func (l *lineReader) fill() error {
 	}
 	if l.end == len(l.buffer) { // all of it one line that goes on
 		l.start, l.end, l.searched = 0, 0, 0
-		if !l.skipping {
-			l.long = append(l.long, l.buffer...)
-		}
-		if len(l.long) > maxLine {
+		switch {
+		case l.skipping:
+		case len(l.long)+len(l.buffer) > maxLine:
 			l.long, l.skipping = nil, true
 			return errLineTooLong
+		default:
+			l.long = lengthen(l.long, l.buffer)
 		}
 	}
 	l.partial.Store(int64(l.unread()))

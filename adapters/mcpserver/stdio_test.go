@@ -358,19 +358,22 @@ func TestStdioSurvivesRandomLines(t *testing.T) {
 	r.pong()
 }
 
-// endless gives n times the same bytes.
-type endless struct {
-	chunk []byte
-	n     int
+// repeated is a stream of n bytes, all of them c.
+type repeated struct {
+	c byte
+	n int
 }
 
-func (e *endless) Read(p []byte) (int, error) {
-	if e.n <= 0 {
+func (r *repeated) Read(p []byte) (int, error) {
+	if r.n == 0 {
 		return 0, io.EOF
 	}
-	n := min(copy(p, e.chunk), e.n)
-	e.n -= n
-	return n, nil
+	p = p[:min(len(p), r.n)]
+	for i := range p {
+		p[i] = r.c
+	}
+	r.n -= len(p)
+	return len(p), nil
 }
 
 // heapGrowth returns by how much f made the heap grow at its highest.
@@ -380,45 +383,125 @@ func heapGrowth(f func()) int64 {
 	runtime.ReadMemStats(&before)
 	f()
 	runtime.ReadMemStats(&after)
-	return int64(after.HeapSys) - int64(before.HeapSys)
+	return int64(after.HeapSys - after.HeapReleased - (before.HeapSys - before.HeapReleased))
 }
 
-func TestStdioSkipsALineOfAnyLengthInBoundedMemory(t *testing.T) {
+// stream is a session whose input is made while it is read, so that a test can
+// measure what the transport alone takes.
+func stream(t *testing.T, calls callFunc, parts ...io.Reader) (*Stdio, *logLines, *countingWriter) {
+	t.Helper()
+	in := io.MultiReader(append([]io.Reader{strings.NewReader(initializeLine + "\n")}, parts...)...)
+	log, out := &logLines{}, &countingWriter{}
+	s := NewStdio(in, out, slog.New(slog.NewTextHandler(log, nil)), calls)
+	if _, err := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s, log, out
+}
+
+// countingWriter counts lines.
+type countingWriter struct{ lines atomic.Int64 }
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.lines.Add(int64(bytes.Count(p, []byte("\n"))))
+	return len(p), nil
+}
+
+func TestStdioTakesHostileInputInBoundedMemory(t *testing.T) {
 	const allowed = 64 << 20
-	growth := heapGrowth(func() {
-		r := initializedRig(t, echo, drainTime)
-		copyLine := func(n int) {
-			if _, err := io.Copy(r.in, &endless{bytes.Repeat([]byte("x"), readSize), n}); err != nil {
-				t.Error(err)
+	line := func(c byte, n int) io.Reader {
+		return io.MultiReader(&repeated{c, n}, strings.NewReader("\n"))
+	}
+	// bigCall is a call whose line has n bytes.
+	bigCall := func(id, n int) io.Reader {
+		head := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":"`, id)
+		tail := `"}}`
+		return io.MultiReader(strings.NewReader(head), &repeated{'a', n - len(head) - len(tail)}, strings.NewReader(tail+"\n"))
+	}
+	var smallCalls, bigCalls []io.Reader
+	for i := range maxInFlight {
+		smallCalls = append(smallCalls, strings.NewReader(call(fmt.Sprint(i), "x")+"\n"))
+	}
+	const big = 20
+	for i := range big {
+		bigCalls = append(bigCalls, bigCall(i, maxLine))
+	}
+	for _, tt := range []struct {
+		name    string
+		in      io.Reader
+		answers int64
+		tooLong int
+		skipped int
+	}{
+		{"a line of 64 MB", line('x', 64<<20), 0, 1, 1},
+		{"64 MB of brackets", line('[', 64<<20), 0, 1, 1},
+		{"the longest line", line('[', maxLine), 0, 0, 1},
+		{"one byte more", line('[', maxLine+1), 0, 1, 1},
+		{"the longest call", bigCall(1, maxLine), 1, 0, 0},
+		{"a call one byte longer", bigCall(1, maxLine+1), 0, 1, 1},
+		{"a call of two buffers", bigCall(1, 2*readSize), 1, 0, 0},
+		{"a call of one buffer", bigCall(1, readSize-1), 1, 0, 0},
+		{"64 MB of white space", line(' ', 64<<20), 0, 1, 1},
+		{"4 MB of white space", line(' ', maxLine), 0, 0, 0},
+		{"8 MB of blank lines", &repeated{'\n', 8 << 20}, 0, 0, 0},
+		{"10,000 bad lines", strings.NewReader(strings.Repeat("garbage\n", 10000)), 0, 0, 10000},
+		{"as many calls as may run", io.MultiReader(smallCalls...), maxInFlight, 0, 0},
+		{"more long calls than may run", io.MultiReader(bigCalls...), big, 0, 0},
+		{"no end of the line", &repeated{'x', 8 << 20}, 0, 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log *logLines
+			var out *countingWriter
+			growth := heapGrowth(func() {
+				var s *Stdio
+				s, log, out = stream(t, func(ctx context.Context, c toolCall) ([]byte, *jsonrpc.Error) {
+					time.Sleep(50 * time.Millisecond) // so that they are in flight together
+					return echo(ctx, c)
+				}, tt.in)
+				if how := s.Wait(); how != Drained {
+					t.Errorf("the session ended with %v", how)
+				}
+			})
+			t.Logf("the heap grew by %d MiB", growth>>20)
+			if growth > allowed {
+				t.Errorf("the heap grew by %d MiB", growth>>20)
 			}
-			r.send("")
-		}
-		copyLine(64 << 20)
-		r.pong()
-		if got := strings.Count(r.log.String(), "line too long"); got != 1 {
-			t.Errorf("a long line was logged %d times", got)
-		}
-		padded := func(n int) string {
-			line := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x","arguments":""}}`
-			return strings.Replace(line, `""`, `"`+strings.Repeat("a", n-len(line))+`"`, 1)
-		}
-		for range 3 {
-			r.send(padded(maxLine))
-			r.want(`{"jsonrpc":"2.0","id":5,"result":{"tool":"x"}}`)
-			r.send(padded(maxLine + 1))
-			r.send(padded(2 * readSize))
-			r.want(`{"jsonrpc":"2.0","id":5,"result":{"tool":"x"}}`)
-			r.send(strings.Repeat("[", maxLine))
-			r.send(strings.Repeat(" ", maxLine))
-		}
-		r.pong()
-		if got := strings.Count(r.log.String(), "line too long"); got != 4 {
-			t.Errorf("%d lines were too long, want 4", got)
-		}
-	})
-	t.Logf("the heap grew by %d MiB", growth>>20)
-	if growth > allowed {
-		t.Errorf("the heap grew by %d MiB", growth>>20)
+			if got := out.lines.Load(); got != tt.answers+1 {
+				t.Errorf("%d answers, want %d", got-1, tt.answers)
+			}
+			if got := strings.Count(log.String(), "line too long"); got != tt.tooLong {
+				t.Errorf("%d lines were too long, want %d", got, tt.tooLong)
+			}
+			if got := strings.Count(log.String(), "line skipped"); got != tt.skipped {
+				t.Errorf("%d lines skipped, want %d", got, tt.skipped)
+			}
+		})
+	}
+}
+
+func TestStdioBoundsTheBytesInFlight(t *testing.T) {
+	b := blocker{make(chan struct{})}
+	var parts []io.Reader
+	const calls, size = 20, maxLine - 100
+	for i := range calls {
+		parts = append(parts, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":"`, i)), &repeated{'a', size}, strings.NewReader("\"}}\n"))
+	}
+	s, _, out := stream(t, b.call, parts...)
+	inFlight := func() (requests, bytes int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.inFlight, s.bytes
+	}
+	for n, _ := inFlight(); n < maxInFlightBytes/maxLine; n, _ = inFlight() {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if n, bytes := inFlight(); n != maxInFlightBytes/maxLine || bytes > maxInFlightBytes {
+		t.Errorf("%d requests of %d bytes in flight", n, bytes)
+	}
+	close(b.open)
+	if how := s.Wait(); how != Drained || out.lines.Load() != calls+1 {
+		t.Errorf("the session ended with %v after %d answers", how, out.lines.Load()-1)
 	}
 }
 
@@ -581,36 +664,26 @@ func TestStdioStopsReadingWhenNobodyReadsTheAnswers(t *testing.T) {
 	}
 }
 
-func TestStdioBoundsTheBytesInFlight(t *testing.T) {
-	b := blocker{make(chan struct{})}
-	r := initializedRig(t, b.call, drainTime)
-	const size = maxLine - 1000
-	growth := heapGrowth(func() {
-		go func() {
-			for i := range 2 * maxInFlightBytes / size {
-				r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":"%s"}}`, i, strings.Repeat("a", size)))
-			}
-			r.in.Close()
-		}()
-		for n := 0; n < maxInFlightBytes/maxLine; {
-			time.Sleep(time.Millisecond)
-			r.stdio.mu.Lock()
-			n = r.stdio.inFlight
-			r.stdio.mu.Unlock()
-		}
-		time.Sleep(20 * time.Millisecond)
-		r.stdio.mu.Lock()
-		if r.stdio.bytes > maxInFlightBytes {
-			t.Errorf("%d bytes in flight", r.stdio.bytes)
-		}
-		r.stdio.mu.Unlock()
-	})
-	t.Logf("the heap grew by %d MiB", growth>>20)
-	close(b.open)
-	for range 2 * maxInFlightBytes / size {
-		r.next()
+func TestStdioGivesUpOnAStuckOutput(t *testing.T) {
+	w := &stuckWriter{open: make(chan struct{}), entered: make(chan struct{})}
+	defer close(w.open)
+	r := newRigTo(t, func(ctx context.Context, c toolCall) ([]byte, *jsonrpc.Error) {
+		c.Key("op-" + c.Name)
+		return echo(ctx, c)
+	}, 50*time.Millisecond, w)
+	r.send(initializeLine)
+	<-w.entered
+	r.send(call("1", "a"), call("2", "b"))
+	for !strings.Contains(keys(r.stdio), "op-a") || !strings.Contains(keys(r.stdio), "op-b") {
+		time.Sleep(time.Millisecond)
 	}
-	r.over(Drained)
+	r.stdio.Stop()
+	r.over(GaveUp)
+	r.logged("operation=op-a")
+	r.logged("operation=op-b")
+	r.logged("unanswered=3")
+	r.in.Close()
+	<-r.ended
 }
 
 func TestStdioAnIDIsFreeAsSoonAsItsAnswerIsRead(t *testing.T) {

@@ -49,7 +49,9 @@ type tool struct {
 	changes, destructive, idempotent bool
 
 	input, output *jsonschema.Schema
-	serve         func(ctx context.Context, a *app.App, c app.Call, args strictjson.Value) (served, error)
+	// serve checks the arguments and runs the use case, unless there are issues,
+	// of the arguments or those found before.
+	serve func(ctx context.Context, a *app.App, c app.Call, args strictjson.Value, found []fault.Issue) (served, error)
 }
 
 // served is the outcome of a call that reached the use case, or the issues that
@@ -69,10 +71,11 @@ func declare[In, Out any](d declaration[In, Out]) tool {
 		name: d.Name, toolset: d.Toolset, title: d.Title, about: d.About, scope: d.Scope, plan: d.Plan,
 		changes: d.Changes, destructive: d.Destructive, idempotent: d.Idempotent,
 		input: inputSchema[In](), output: outputSchema[Out](),
-		serve: func(ctx context.Context, a *app.App, c app.Call, args strictjson.Value) (served, error) {
+		serve: func(ctx context.Context, a *app.App, c app.Call, args strictjson.Value, found []fault.Issue) (served, error) {
 			var in In
 			issues := decoder.Decode(args, &in)
-			if issues = append(issues, rules.check(&in, issues)...); len(issues) > 0 {
+			issues = append(issues, rules.check(&in, issues)...)
+			if issues = append(issues, found...); len(issues) > 0 {
 				return served{issues: issues}, nil
 			}
 			out, replayed, err := d.Run(ctx, a, c, in)

@@ -67,7 +67,7 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	reads := cmd.Reads()
 	v := ledger.NewView(op, len(reads))
 	for _, ref := range reads {
-		v.Put(ref, b.records[ref])
+		v.Put(ref, b.at(ref))
 	}
 	change, err := ledger.Decide(cmd, v)
 	if err != nil {
@@ -105,9 +105,10 @@ func (b *books) apply(c ledger.Change) error {
 	return nil
 }
 
+// kept reports whether there is a place for the record.
 func kept(r ledger.Record) bool {
 	switch r.(type) {
-	case customers.Account, refunds.Refund:
+	case customers.Account, customers.Adjustment, refunds.Refund, refunds.Reversal:
 		return true
 	}
 	return false
@@ -122,13 +123,14 @@ func (b *books) put(record ledger.Record) {
 			b.accounts = slices.Insert(b.accounts, at, r.ID)
 		}
 	case refunds.Refund:
+		b.refunds[r.Customer] = append(b.refunds[r.Customer], record) // numbers only grow
+	case refunds.Reversal:
 		list := b.refunds[r.Customer]
-		at, found := slices.BinarySearchFunc(list, r.Number, compareNumber)
-		if found {
-			list[at] = record
-		} else {
-			b.refunds[r.Customer] = slices.Insert(list, at, record)
-		}
+		at, _ := slices.BinarySearchFunc(list, r.Refund, compareNumber)
+		reversed := list[at].(refunds.Refund)
+		reversed.Status = refunds.Reversed
+		list[at] = reversed
+		b.records[reversed.Ref()] = reversed
 	}
 	b.records[ref] = record
 }
@@ -146,16 +148,32 @@ func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (
 	defer s.mu.RUnlock()
 	b := s.tenants[t]
 	for _, ref := range refs {
-		switch {
-		case b == nil:
+		if b == nil {
 			v.Put(ref, nil)
-		case ref.Kind == ledger.OutcomeKind:
-			v.Put(ref, b.outcome(ref))
-		default:
-			v.Put(ref, b.records[ref])
+		} else {
+			v.Put(ref, b.at(ref))
 		}
 	}
 	return v, nil
+}
+
+// at returns the record at ref, or nil.
+func (b *books) at(ref ledger.Ref) ledger.Record {
+	switch ref.Kind {
+	case ledger.OutcomeKind:
+		return b.outcome(ref)
+	case ledger.EntryKind:
+		return b.entry(ref)
+	}
+	return b.records[ref]
+}
+
+func (b *books) entry(ref ledger.Ref) ledger.Record {
+	subject, number, ok := ledger.ParseEntryRef(ref)
+	if entries := b.entries[subject]; ok && number >= 1 && number <= int64(len(entries)) {
+		return ledger.Booked{Entry: *entries[number-1]}
+	}
+	return nil
 }
 
 func (b *books) outcome(ref ledger.Ref) ledger.Record {

@@ -130,11 +130,11 @@ func (s Scope) String() string {
 	return scopeNames[s.bit-1]
 }
 
-// reservedForPeople reports whether an agent may never hold s: with it an
-// agent could decide on its own proposals.
-func (s Scope) reservedForPeople() bool {
+// neverAgents reports whether an agent may never hold s: with it an agent could
+// decide on its own proposals, or act as somebody who may.
+func (s Scope) neverAgents() bool {
 	n := s.String()
-	return n == "invoice:override" || strings.HasPrefix(n, "approve:") || strings.HasPrefix(n, "control:")
+	return n == "invoice:override" || s == PrincipalDelegate || strings.HasPrefix(n, "approve:") || strings.HasPrefix(n, "control:")
 }
 
 // Scopes is a set of scopes. The zero value is empty.
@@ -151,13 +151,12 @@ func ScopesOf(scopes ...Scope) Scopes {
 	return s
 }
 
-// AgentScopes is every scope that a principal of kind agent may hold, except
-// principal:delegate, which is a service's.
+// AgentScopes is every scope that a principal of kind agent may hold.
 func AgentScopes() Scopes {
 	var s Scopes
 	for i := range scopeNames {
 		x := Scope{uint8(i + 1)}
-		if !x.reservedForPeople() && x != PrincipalDelegate {
+		if !x.neverAgents() {
 			s.bits |= 1 << x.bit
 		}
 	}
@@ -189,7 +188,8 @@ type Principal struct {
 }
 
 // NewPrincipal refuses an id or owner out of form and scopes that the kind may
-// not hold: invoice:override, approve:* and control:* are never an agent's.
+// not hold: invoice:override, approve:*, control:* and principal:delegate are
+// never an agent's.
 // The owner, a human's id or empty, is who answers for an agent.
 func NewPrincipal(tenant Tenant, id string, kind Kind, scopes Scopes, plan Plan, owner string) (Principal, error) {
 	switch {
@@ -199,6 +199,8 @@ func NewPrincipal(tenant Tenant, id string, kind Kind, scopes Scopes, plan Plan,
 		return Principal{}, fmt.Errorf("a principal's id is 1 to 80 letters, digits or ._@+- and starts with a letter or digit")
 	case kind == Kind{}:
 		return Principal{}, fmt.Errorf("a principal has a kind: agent, human or service")
+	case plan > Pro:
+		return Principal{}, fmt.Errorf("a plan is free, growth or pro")
 	case owner != "" && !idForm.MatchString(owner):
 		return Principal{}, fmt.Errorf("a principal's owner is 1 to 80 letters, digits or ._@+- and starts with a letter or digit")
 	case owner != "" && kind != Agent:
@@ -206,7 +208,7 @@ func NewPrincipal(tenant Tenant, id string, kind Kind, scopes Scopes, plan Plan,
 	}
 	if kind == Agent {
 		for _, s := range scopes.List() {
-			if s.reservedForPeople() {
+			if s.neverAgents() {
 				return Principal{}, fmt.Errorf("the scope %s can not be held by a principal of kind agent", s)
 			}
 		}

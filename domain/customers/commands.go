@@ -44,10 +44,10 @@ func (c Open) Check() []fault.Issue {
 		bad("id", "is missing")
 	}
 	if n := utf8.RuneCountInString(c.Profile.Name); n == 0 || n > MaxName || !printable(c.Profile.Name) || strings.TrimSpace(c.Profile.Name) != c.Profile.Name {
-		bad("name", fmt.Sprintf("must have 1 to %d characters, none of them control characters, no spaces around them", MaxName))
+		bad("name", fmt.Sprintf("must have 1 to %d characters, none of them control or invisible characters, no spaces around them", MaxName))
 	}
 	if at := strings.IndexByte(c.Profile.Email, '@'); at < 1 || at != strings.LastIndexByte(c.Profile.Email, '@') || at == len(c.Profile.Email)-1 ||
-		len(c.Profile.Email) > MaxEmail || !printable(c.Profile.Email) || strings.ContainsFunc(c.Profile.Email, unicode.IsSpace) {
+		len(c.Profile.Email) > MaxEmail || !printable(c.Profile.Email) || strings.ContainsFunc(c.Profile.Email, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) {
 		bad("email", fmt.Sprintf("must be an address of at most %d bytes with one @", MaxEmail))
 	}
 	if c.Status == (Status{}) {
@@ -65,9 +65,22 @@ func (c Open) Check() []fault.Issue {
 	return issues
 }
 
+// printable reports whether a reader sees what s holds: one line of valid UTF-8
+// without control and format characters. The zero-width joiners that Persian
+// and Indic names need are format characters too: one may stand after a letter.
 func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+	previous := ' '
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		joins := (r == zeroWidthNonJoiner || r == zeroWidthJoiner) && unicode.In(previous, unicode.L, unicode.M)
+		previous = r
+		return !joins && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp))
+	})
 }
+
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
 
 // digest stands for the profile where it must not be kept itself.
 func (p Profile) digest() string {

@@ -7,6 +7,7 @@ package customers
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
@@ -119,9 +120,14 @@ func (a Account) Balance() money.Amount {
 	return sum
 }
 
+// Last is the end of the account's history: a ledger commits no change of an
+// account without its entry.
+func (a Account) Last() journal.Head { return a.Head }
+
 // Post makes the next entry of the account's history from postings and returns
-// the account after it. It fails if the postings do not balance, if one is in
-// another currency, names no lot, or would leave a lot below zero.
+// the account after it. It fails if the postings do not balance, or if one is
+// in another currency, names no lot, would leave a lot below zero, or is on
+// another customer's account.
 func (a Account) Post(op operation.Operation, command string, facts []operation.Fact, postings ...journal.Posting) (Account, journal.Entry, error) {
 	e, err := journal.Next(a.Head, journal.Subject{Kind: Kind.Name, ID: a.ID.text}, op, command, facts, postings...)
 	if err != nil {
@@ -144,6 +150,10 @@ func (a Account) apply(e journal.Entry) (Account, error) {
 			return Account{}, fmt.Errorf("customers: %s is in %s, a posting in %s", a.ID, a.Currency, p.Amount.Currency())
 		}
 		if p.Account != own {
+			// Another customer's balance would move without its own history.
+			if strings.HasPrefix(string(p.Account), string(journal.Refundable(""))) {
+				return Account{}, fmt.Errorf("customers: an entry of %s has a posting on %s", a.ID, p.Account)
+			}
 			continue
 		}
 		if p.Lot == "" {

@@ -100,7 +100,7 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return Code{}
 	}
-	if e := Of(err); e != nil {
+	if e := Of(err); e != nil && e.Code != (Code{}) {
 		return e.Code
 	}
 	return Internal

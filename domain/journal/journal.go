@@ -83,6 +83,21 @@ type Posting struct {
 	Amount money.Amount // > 0
 }
 
+// Exchanged returns the postings with debit and credit exchanged: what undoes
+// them.
+func Exchanged(postings []Posting) []Posting {
+	undo := make([]Posting, len(postings))
+	for i, p := range postings {
+		if p.Side == Debit {
+			p.Side = Credit
+		} else {
+			p.Side = Debit
+		}
+		undo[i] = p
+	}
+	return undo
+}
+
 // Subject is whose history an entry belongs to: a kind of record and its id.
 type Subject struct{ Kind, ID string }
 
@@ -106,7 +121,8 @@ type Entry struct {
 	hash      Hash
 }
 
-// ErrUnbalanced: the debits are not the credits, or a posting is not positive.
+// ErrUnbalanced: the debits are not the credits, or a posting is not a positive
+// amount of a currency on one of the two sides.
 var ErrUnbalanced = errors.New("the postings of an entry must be positive and balance in each currency")
 
 // Next makes the entry that follows head in the subject's history. It fails
@@ -156,10 +172,10 @@ func (e Entry) Head() Head { return Head{e.number, e.hash} }
 
 func balanced(postings []Posting) error {
 	for i, p := range postings {
-		if p.Amount.Sign() <= 0 {
+		c := p.Amount.Currency()
+		if p.Amount.Sign() <= 0 || c == (money.Currency{}) || p.Side > Credit {
 			return ErrUnbalanced
 		}
-		c := p.Amount.Currency()
 		seen := false
 		for _, q := range postings[:i] {
 			seen = seen || q.Amount.Currency() == c

@@ -4,7 +4,11 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
@@ -29,6 +33,14 @@ type Ref struct {
 // Record is the current state of one thing: an account, an order, a counter.
 // Records are values; a change is a new value.
 type Record interface{ Ref() Ref }
+
+// Chained is a record with a history in the journal, under the subject that its
+// kind and id name: every change of it is an entry.
+type Chained interface {
+	Record
+	// Last is the end of the history, the zero value before the first entry.
+	Last() journal.Head
+}
 
 // Command is a request to change something. It is a value: it can be stored,
 // sent, hashed and decided again.
@@ -137,8 +149,10 @@ func (o Outcome) Replay(command string, f operation.Fingerprint) (Outcome, error
 	return o, nil
 }
 
-// Decide runs cmd on v for an adapter and checks what it decided: it put only
-// records it named, its entries are of this operation, and there is an answer.
+// Decide runs cmd on v for an adapter and checks what it decided: there is an
+// answer, it put only records it named, its entries are of this operation, and
+// a [Chained] record and its history change together: each entry follows the
+// one before it, none is missing and none is of a record that was not put.
 // A panic or a broken promise is an error that is no fault, so INTERNAL.
 func Decide(cmd Command, v View) (c Change, err error) {
 	defer func() {
@@ -149,32 +163,71 @@ func Decide(cmd Command, v View) (c Change, err error) {
 	if c, err = cmd.Decide(v); err != nil {
 		return Change{}, err
 	}
-	if c.Answer == nil {
-		return Change{}, fmt.Errorf("ledger: %s decided without an answer", cmd.Name())
-	}
-	for _, r := range c.Put {
-		ref := r.Ref()
-		named := false
-		for i := range v.has {
-			named = named || v.has[i].ref == ref
-		}
-		if !named {
-			return Change{}, fmt.Errorf("ledger: %s changed %s %s, which it did not name", cmd.Name(), ref.Kind.Name, ref.ID)
-		}
-	}
-	for _, e := range c.Entries {
-		if e.Operation() != v.Op || e.Command() != cmd.Name() {
-			return Change{}, fmt.Errorf("ledger: %s made an entry of another operation", cmd.Name())
-		}
+	if err := check(cmd, v, c); err != nil {
+		return Change{}, fmt.Errorf("ledger: %s %w", cmd.Name(), err)
 	}
 	return c, nil
 }
 
-// Check reports a tenant that is missing from an operation. Adapters call it
-// before they touch a record.
+func check(cmd Command, v View, c Change) error {
+	if c.Answer == nil {
+		return errors.New("decided without an answer")
+	}
+	for _, e := range c.Entries {
+		if e.Operation() != v.Op || e.Command() != cmd.Name() {
+			return errors.New("made an entry of another operation")
+		}
+	}
+	chained := 0 // how many of the entries belong to a record that was put
+	for i, r := range c.Put {
+		ref := r.Ref()
+		at := slices.IndexFunc(v.has, func(s slot) bool { return s.ref == ref })
+		switch {
+		case at < 0:
+			return fmt.Errorf("changed %s %s, which it did not name", ref.Kind.Name, ref.ID)
+		case slices.ContainsFunc(c.Put[:i], func(p Record) bool { return p.Ref() == ref }):
+			return fmt.Errorf("changed %s %s twice", ref.Kind.Name, ref.ID)
+		}
+		after, ok := r.(Chained)
+		if !ok {
+			continue
+		}
+		var head journal.Head
+		if before, ok := v.has[at].record.(Chained); ok {
+			head = before.Last()
+		}
+		n := 0
+		for _, e := range c.Entries {
+			if e.Subject() != (journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}) {
+				continue
+			}
+			if e.Number() != head.Number+1 || e.Previous() != head.Hash {
+				return fmt.Errorf("made an entry of %s %s that does not follow its history", ref.Kind.Name, ref.ID)
+			}
+			head = e.Head()
+			n++
+		}
+		if n == 0 || head != after.Last() {
+			return fmt.Errorf("changed %s %s without the entry", ref.Kind.Name, ref.ID)
+		}
+		chained += n
+	}
+	if chained != len(c.Entries) {
+		return errors.New("made an entry of a record that it did not change")
+	}
+	return nil
+}
+
+// Check reports what an operation lacks, or a part that could not be kept and
+// found again as it is. Adapters call it before they touch a record.
 func Check(op operation.Operation) error {
-	if (op.Tenant == access.Tenant{}) || op.Principal == "" || (op.Key == operation.Key{}) || op.ID == (operation.ID{}) || op.At.IsZero() {
-		return fmt.Errorf("ledger: an operation needs a tenant, a principal, a key, an id and a time")
+	switch {
+	case (op.Tenant == access.Tenant{}) || op.Principal == "" || (op.Key == operation.Key{}) || op.ID == (operation.ID{}) || op.At.IsZero():
+		return errors.New("ledger: an operation needs a tenant, a principal, a key, an id and a time")
+	case strings.Contains(op.Principal, "/"):
+		return errors.New("ledger: a principal's id holds no slash")
+	case op.At != time.UnixMilli(op.At.UnixMilli()).UTC():
+		return errors.New("ledger: an operation's time is UTC in whole milliseconds")
 	}
 	return nil
 }

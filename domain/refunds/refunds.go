@@ -4,6 +4,7 @@
 package refunds
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,14 +102,18 @@ type Request struct {
 
 // Resolve makes the request to give amount major units back to the customer of
 // the account. It refuses, as PolicyViolation, an amount that the account's
-// currency can not express; a suspended account is named first, as in [Decide].
+// currency can not express (amount_precision) or that no refund may have
+// (amount_out_of_range); a suspended account is named first, as in [Decide].
 func Resolve(a customers.Account, amount money.Decimal, reason Reason) (Request, error) {
 	exact, err := amount.In(a.Currency)
 	if err == nil {
 		return Request{a.ID, exact, reason}, nil
 	}
-	if a.Status != customers.Active {
+	switch {
+	case a.Status != customers.Active:
 		return Request{}, suspended(a)
+	case !errors.Is(err, money.ErrPrecision):
+		return Request{}, outOfRange(a)
 	}
 	return Request{}, fault.New(fault.PolicyViolation, "amount_precision",
 		"%s has %d decimals, so %s can not be paid in it. Ask for an amount with at most %d decimals.",
@@ -166,7 +171,9 @@ func RefOf(c customers.ID, number int64) ledger.Ref {
 // Decide reports the refund, the account after it and the entry that books it,
 // or why it may not happen: PolicyViolation account_suspended,
 // currency_mismatch, amount_out_of_range or balance_exceeded, in this order.
-// The account must be the customer's; the balance it shows is what counts.
+// The balance that the account shows is what counts. An account of another
+// customer, or a request without a reason, is a mistake of the caller: the
+// error is no fault.
 func Decide(a customers.Account, r Request, op operation.Operation) (Refund, customers.Account, journal.Entry, error) {
 	if err := permitted(a, r); err != nil {
 		return Refund{}, customers.Account{}, journal.Entry{}, err
@@ -182,6 +189,12 @@ func Decide(a customers.Account, r Request, op operation.Operation) (Refund, cus
 }
 
 func permitted(a customers.Account, r Request) error {
+	switch {
+	case r.Customer != a.ID:
+		return fmt.Errorf("refunds: the request is for %q, the account is %q", r.Customer, a.ID)
+	case r.Reason == Reason{}:
+		return errors.New("refunds: the request gives no reason")
+	}
 	if a.Status != customers.Active {
 		return suspended(a)
 	}
@@ -192,8 +205,7 @@ func permitted(a customers.Account, r Request) error {
 			With(CurrencyMismatch{r.Amount.Currency().String(), a.Currency.String()})
 	}
 	if most, err := maximum(a.Currency); err != nil || r.Amount.Sign() <= 0 || r.Amount.Minor() > most {
-		return fault.New(fault.PolicyViolation, "amount_out_of_range",
-			"A refund must be more than 0 and at most %d %s.", MaxMajor, a.Currency)
+		return outOfRange(a)
 	}
 	balance := a.Balance()
 	if r.Amount.Minor() > balance.Minor() {
@@ -212,6 +224,11 @@ func maximum(c money.Currency) (int64, error) {
 	}
 	m, err := d.In(c)
 	return m.Minor(), err
+}
+
+func outOfRange(a customers.Account) error {
+	return fault.New(fault.PolicyViolation, "amount_out_of_range",
+		"A refund must be more than 0 and at most %d %s.", MaxMajor, a.Currency)
 }
 
 func suspended(a customers.Account) error {

@@ -299,20 +299,18 @@ func endsScalar(c byte) bool { return c == ',' || c == '}' || c == ']' || isSpac
 // skipString returns the offset behind the checked string at i, and whether it
 // holds an escape.
 func skipString(doc []byte, i int) (end int, escaped bool) {
-	end = i + 1
-	quote := bytes.IndexByte(doc[end:], '"')
-	backslash := bytes.IndexByte(doc[end:end+quote], '\\')
-	if backslash < 0 {
-		return end + quote + 1, false
-	}
-	// From here byte by byte: to search for the quote again behind each escape
-	// would take quadratic time.
-	for end += backslash; doc[end] != '"'; end++ {
-		if doc[end] == '\\' {
+	for end = i + 1; ; {
+		end += plainRun(doc[end:])
+		switch doc[end] {
+		case '"':
+			return end + 1, escaped
+		case '\\':
+			escaped = true
+			end += 2
+		default: // part of a character beyond ASCII
 			end++
 		}
 	}
-	return end + 1, true
 }
 
 // skipNested returns the offset behind the checked array or object at i, and
