@@ -226,7 +226,7 @@ func TestStdioAnswersCallsAndLeavesTheRestToTheSession(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":"\u0031","method":"tools/call","params":{"name":"x","arguments":[1],"_meta":{"k":1}}}`, `{"jsonrpc":"2.0","id":"\u0031","result":{"name":"x","arguments":"[1]","meta":"{\"k\":1}"}}`},
 		{`{"jsonrpc":"2.0","id":-9007199254740991,"method":"tools/call","params":{"name":"fails"}}`, `{"jsonrpc":"2.0","id":-9007199254740991,"error":{"code":-32602,"message":"no <b>\n","data":{"issues":[]}}}`},
 		{`{"jsonrpc":"2.0","id":"\u00e9\"","method":"ping"}`, `{"jsonrpc":"2.0","id":"\u00e9\"","result":{}}`},
-		{`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping","params":null}`, `{"jsonrpc":"2.0","id":9007199254740991,"result":{}}`},
+		{`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping","params":{}}`, `{"jsonrpc":"2.0","id":9007199254740991,"result":{}}`},
 		{`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"result":{`},
 		{`{"jsonrpc":"2.0","id":3,"method":"nope","params":{}}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found"}}`},
 		{`{"jsonrpc":"2.0","id":4,"method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"Invalid Request"}}`},
