@@ -21,7 +21,7 @@ func TestReadmeSaysWhatIs(t *testing.T) {
 		fmt.Fprintf(&tools, "| `%s` | `%s` | %s | `%s` | %s |\n", r.Name, r.Toolset, r.Title, r.Scope, r.Changes)
 	}
 	settings.WriteString("| variable | default | meaning |\n|---|---|---|\n")
-	for _, v := range config.Variables() {
+	for _, v := range config.ServerVariables() {
 		fmt.Fprintf(&settings, "| `%s` | `%s` | %s |\n", v.Name, v.Default, v.Meaning)
 	}
 	b, err := os.ReadFile("README.md")

@@ -240,11 +240,16 @@ func TestGateKeepsEveryID(t *testing.T) {
 }
 
 func FuzzGate(f *testing.F) {
+	const longest = 2000 // the fuzzer spends all its time on making longer seeds shorter
 	for _, l := range unreadableLines {
-		f.Add([]byte(l.line))
+		if len(l.line) <= longest {
+			f.Add([]byte(l.line))
+		}
 	}
 	for _, l := range refusedLines {
-		f.Add([]byte(l.line))
+		if len(l.line) <= longest {
+			f.Add([]byte(l.line))
+		}
 	}
 	for _, l := range []string{initializeLine, initializedLine, call("1", "x"), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",` + newEraMeta + `}}`} {
 		f.Add([]byte(l))

@@ -32,7 +32,7 @@ const (
 	// Then reading pauses.
 	maxInFlight = 1024
 	// maxInFlightBytes is how long the lines of those requests may be together.
-	maxInFlightBytes = 16 << 20
+	maxInFlightBytes = 8 << 20
 	// drainTime is how long the accepted requests have when reading has ended.
 	drainTime = 20 * time.Second
 	// maxLogged is how many bytes of a client's word are logged.

@@ -422,7 +422,7 @@ func TestStdioTakesHostileInputInBoundedMemory(t *testing.T) {
 	for i := range maxInFlight {
 		smallCalls = append(smallCalls, strings.NewReader(call(fmt.Sprint(i), "x")+"\n"))
 	}
-	const big = 20
+	const big = 6
 	for i := range big {
 		bigCalls = append(bigCalls, bigCall(i, maxLine))
 	}
@@ -482,7 +482,7 @@ func TestStdioTakesHostileInputInBoundedMemory(t *testing.T) {
 func TestStdioBoundsTheBytesInFlight(t *testing.T) {
 	b := blocker{make(chan struct{})}
 	var parts []io.Reader
-	const calls, size = 20, maxLine - 100
+	const calls, size = 6, maxLine - 100
 	for i := range calls {
 		parts = append(parts, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":"`, i)), &repeated{'a', size}, strings.NewReader("\"}}\n"))
 	}

@@ -108,7 +108,7 @@ func (b *books) apply(c ledger.Change) error {
 // kept reports whether there is a place for the record.
 func kept(r ledger.Record) bool {
 	switch r.(type) {
-	case customers.Account, customers.Adjustment, refunds.Refund, refunds.Reversal:
+	case customers.Account, customers.Adjustment, customers.Imported, refunds.Refund, refunds.Reversal:
 		return true
 	}
 	return false

@@ -24,15 +24,15 @@ Settings come from the environment:
 
 `)
 	var rows [][]string
-	for _, v := range config.Variables() {
+	for _, v := range config.ServerVariables() {
 		rows = append(rows, []string{"  " + v.Name, v.Default, v.Meaning})
 	}
 	columns(w, rows)
 }
 
-func settings(w io.Writer, c config.Config) {
+func settings(w io.Writer, c config.Server) {
 	var rows [][]string
-	for _, s := range c.Shown() {
+	for _, s := range c.Shown {
 		rows = append(rows, s[:])
 	}
 	columns(w, rows)
@@ -44,23 +44,6 @@ func columns(w io.Writer, rows [][]string) {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	_ = t.Flush() // to a terminal or a pipe that is gone
-}
-
-// release is set at build time to the version that is released.
-var release = "dev"
-
-// version is the release and the commit it was built from, where known.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return release
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return release + " " + s.Value[:12]
-		}
-	}
-	return release
 }
 
 // collectorPercent lets the heap grow to five times what lives before it is

@@ -13,10 +13,10 @@ import (
 	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/mcpserver"
-	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/app"
-	"github.com/refundledger/refundledger/ports"
+	"github.com/refundledger/refundledger/cmd/internal/release"
+	"github.com/refundledger/refundledger/cmd/internal/store"
 )
 
 // Exit codes.
@@ -31,34 +31,31 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, openStore))
 }
 
-// store is what the application needs of a backend.
-type store interface {
-	ports.Ledger
-	ports.Refunds
-	ports.Journal
+// openStore opens the backend that is configured. A ledger in memory starts
+// with the demo customers.
+func openStore(ctx context.Context, c config.Server) (store.Store, error) {
+	s, err := store.Open(ctx, c.Store)
+	if err == nil && c.Store.Backend == config.Memory {
+		err = demo.Seed(ctx, s, c.Principal.Tenant(), system.Clock{}, system.IDs{})
+	}
+	return s, err
 }
 
-// openStore opens the backend that is configured.
-func openStore(ctx context.Context, c config.Config) (store, error) {
-	s := memory.New()
-	return s, demo.Seed(ctx, s, c.Principal.Tenant(), system.Clock{}, system.IDs{})
-}
-
-func run(args, environ []string, stdin, stdout, stderr *os.File, open func(context.Context, config.Config) (store, error)) int {
+func run(args, environ []string, stdin, stdout, stderr *os.File, open func(context.Context, config.Server) (store.Store, error)) int {
 	switch {
 	case len(args) == 0:
 	case len(args) == 1 && (args[0] == "--help" || args[0] == "-h" || args[0] == "help"):
 		usage(stdout)
 		return exitOK
 	case len(args) == 1 && args[0] == "--version":
-		fmt.Fprintln(stdout, "refund-mcp", version())
+		fmt.Fprintln(stdout, "refund-mcp", release.Version())
 		return exitOK
 	case len(args) == 1 && args[0] == "config":
 	default:
 		fmt.Fprintf(stderr, "refund-mcp: unknown argument %q; it takes none to serve, or --help, --version, config\n", args[0])
 		return exitUsage
 	}
-	c, err := config.Parse(environ, mcpserver.Toolsets())
+	c, err := config.ParseServer(environ, mcpserver.Toolsets())
 	if err != nil {
 		fmt.Fprintln(stderr, "refund-mcp: the environment is not valid:")
 		fmt.Fprintln(stderr, err)
@@ -80,12 +77,13 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	defer stop()
 	s, err := open(ctx, c)
 	if err != nil {
-		log.Error("the ledger can not be opened", "backend", string(c.Backend), "cause", err.Error())
+		log.Error("the ledger can not be opened", "backend", string(c.Store.Backend), "cause", err.Error())
 		return exitFailed
 	}
+	defer s.Close() // what it could not finish is in the log
 	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout}
 	server, err := mcpserver.New(a, c.Principal, mcpserver.Options{
-		Version: version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
+		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		RequireOperationKey: c.RequireOperationKey, Log: log.Logger,
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/cmd/internal/store"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -41,14 +42,14 @@ func TestMain(m *testing.M) {
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr,
-		func(ctx context.Context, c config.Config) (store, error) {
+		func(ctx context.Context, c config.Server) (store.Store, error) {
 			s, err := openStore(ctx, c)
 			return testStore{s}, err
 		}))
 }
 
 // testStore is the real store behind a gate, and it prints where it must not.
-type testStore struct{ store }
+type testStore struct{ store.Store }
 
 func (s testStore) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
 	fmt.Println("a dependency prints")
@@ -62,7 +63,7 @@ func (s testStore) Do(ctx context.Context, op operation.Operation, cmd ledger.Co
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
-	return s.store.Do(ctx, op, cmd)
+	return s.Store.Do(ctx, op, cmd)
 }
 
 // server is a running child.
@@ -389,7 +390,7 @@ func TestArguments(t *testing.T) {
 		{[]string{"config"}, []string{"TOOLSETS=refund", "READ_ONLY=yes", "CALL_TIMEOUT=5", "LEDGER_BACKEND=disk"}, 1, "", `TOOLSETS knows refunds, history, not "refund"
 READ_ONLY must be true or false, not "yes"
 CALL_TIMEOUT must be a duration from 100ms to 10m0s such as 30s, not "5"
-LEDGER_BACKEND must be memory, not "disk"`},
+LEDGER_BACKEND must be memory or sqlite or postgres, not "disk"`},
 		{[]string{}, []string{"PRINCIPAL_SCOPES=invoice:override"}, 1, "", "can not be held by a principal of kind agent"},
 		{[]string{}, []string{"MCP_TRANSPORT=http"}, 1, "", "MCP_TRANSPORT must be stdio"},
 	} {

@@ -101,6 +101,7 @@ var (
 	InvoiceRead       = mustScope("invoice:read")
 	InvoiceRoute      = mustScope("invoice:route")
 	InvoiceOverride   = mustScope("invoice:override")
+	ControlRules      = mustScope("control:rules")
 	PrincipalDelegate = mustScope("principal:delegate")
 )
 

@@ -115,6 +115,15 @@ func (c Open) Decide(v ledger.View) (ledger.Change, error) {
 	if _, exists := ledger.Get[Account](v, c.ID.Ref()); exists {
 		return ledger.Change{}, fault.New(fault.Conflict, "customer_exists", "The customer %s exists already.", c.ID)
 	}
+	a, e, err := c.open(v.Op, OpenName)
+	if err != nil {
+		return ledger.Change{}, err
+	}
+	return ledger.Change{Put: []ledger.Record{a}, Entries: []journal.Entry{e}, Answer: a}, nil
+}
+
+// open makes the account and the first entry of its history.
+func (c Open) open(op operation.Operation, command string) (Account, journal.Entry, error) {
 	a := Account{
 		ID: c.ID, Profile: c.Profile, Status: c.Status,
 		Currency: c.Opening.Currency(), CreatedAt: c.CreatedAt.UTC().Truncate(time.Millisecond),
@@ -126,9 +135,5 @@ func (c Open) Decide(v ledger.View) (ledger.Change, error) {
 			{Account: journal.Refundable(c.ID.text), Lot: OpeningLot, Side: journal.Credit, Amount: c.Opening},
 		}
 	}
-	a, e, err := a.Post(v.Op, OpenName, c.Facts(), postings...)
-	if err != nil {
-		return ledger.Change{}, err
-	}
-	return ledger.Change{Put: []ledger.Record{a}, Entries: []journal.Entry{e}, Answer: a}, nil
+	return a.Post(op, command, c.Facts(), postings...)
 }

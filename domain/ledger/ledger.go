@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,7 +63,12 @@ type View struct {
 	// Op is who asks, under which key, when; Op.ID names what the decision creates.
 	Op  operation.Operation
 	has []slot // a short slice, not a map: this is the hot path
+	// index finds a slot where there are many, as in an import; nil for few.
+	index map[Ref]int
 }
+
+// fewSlots is how many slots are searched one by one.
+const fewSlots = 16
 
 type slot struct {
 	ref    Ref
@@ -71,17 +77,38 @@ type slot struct {
 
 // NewView makes a view for op with room for n records.
 func NewView(op operation.Operation, n int) View {
-	return View{Op: op, has: make([]slot, 0, n)}
+	v := View{Op: op, has: make([]slot, 0, n)}
+	if n > fewSlots {
+		v.index = make(map[Ref]int, n)
+	}
+	return v
+}
+
+// find returns the place of a ref, or -1.
+func (v *View) find(ref Ref) int {
+	if v.index != nil {
+		if i, ok := v.index[ref]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range v.has {
+		if v.has[i].ref == ref {
+			return i
+		}
+	}
+	return -1
 }
 
 // Put adds what is at ref: a record, or nil for none. A ref that is there
 // already gets the new state.
 func (v *View) Put(ref Ref, r Record) {
-	for i := range v.has {
-		if v.has[i].ref == ref {
-			v.has[i].record = r
-			return
-		}
+	if i := v.find(ref); i >= 0 {
+		v.has[i].record = r
+		return
+	}
+	if v.index != nil {
+		v.index[ref] = len(v.has)
 	}
 	v.has = append(v.has, slot{ref, r})
 }
@@ -90,10 +117,7 @@ func (v *View) Put(ref Ref, r Record) {
 // ref that was not named, or for a record of another type, is a programming
 // error: it panics, and [Decide] turns that into INTERNAL.
 func Get[R Record](v View, ref Ref) (r R, ok bool) {
-	for i := range v.has {
-		if v.has[i].ref != ref {
-			continue
-		}
+	if i := v.find(ref); i >= 0 {
 		if v.has[i].record == nil {
 			return r, false
 		}
@@ -178,16 +202,22 @@ func check(cmd Command, v View, c Change) error {
 			return errors.New("made an entry of another operation")
 		}
 	}
-	chained := 0 // how many of the entries belong to a record that was put
-	for i, r := range c.Put {
+	// The entries of one record stand together, in the order of the records.
+	entries := c.Entries
+	if len(c.Put) > 1 {
+		entries = bySubject(c)
+	}
+	put := make(map[Ref]bool, len(c.Put))
+	for _, r := range c.Put {
 		ref := r.Ref()
-		at := slices.IndexFunc(v.has, func(s slot) bool { return s.ref == ref })
+		at := v.find(ref)
 		switch {
 		case at < 0:
 			return fmt.Errorf("changed %s %s, which it did not name", ref.Kind.Name, ref.ID)
-		case slices.ContainsFunc(c.Put[:i], func(p Record) bool { return p.Ref() == ref }):
+		case put[ref]:
 			return fmt.Errorf("changed %s %s twice", ref.Kind.Name, ref.ID)
 		}
+		put[ref] = true
 		after, ok := r.(Chained)
 		if !ok {
 			continue
@@ -197,25 +227,40 @@ func check(cmd Command, v View, c Change) error {
 			head = before.Last()
 		}
 		n := 0
-		for _, e := range c.Entries {
-			if e.Subject() != (journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}) {
-				continue
-			}
-			if e.Number() != head.Number+1 || e.Previous() != head.Hash {
+		for ; n < len(entries) && entries[n].Subject() == (journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}); n++ {
+			if entries[n].Number() != head.Number+1 || entries[n].Previous() != head.Hash {
 				return fmt.Errorf("made an entry of %s %s that does not follow its history", ref.Kind.Name, ref.ID)
 			}
-			head = e.Head()
-			n++
+			head = entries[n].Head()
 		}
 		if n == 0 || head != after.Last() {
 			return fmt.Errorf("changed %s %s without the entry", ref.Kind.Name, ref.ID)
 		}
-		chained += n
+		entries = entries[n:]
 	}
-	if chained != len(c.Entries) {
+	if len(entries) > 0 {
 		return errors.New("made an entry of a record that it did not change")
 	}
 	return nil
+}
+
+// bySubject returns the entries in the order in which their records are put;
+// those of no such record come last.
+func bySubject(c Change) []journal.Entry {
+	place := make(map[journal.Subject]int, len(c.Put))
+	for i, r := range c.Put {
+		ref := r.Ref()
+		place[journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}] = i
+	}
+	of := func(e journal.Entry) int {
+		if i, ok := place[e.Subject()]; ok {
+			return i
+		}
+		return len(c.Put)
+	}
+	entries := slices.Clone(c.Entries)
+	slices.SortStableFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(of(a), of(b)) })
+	return entries
 }
 
 // Check reports what an operation lacks, or a part that could not be kept and

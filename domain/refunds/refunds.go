@@ -115,7 +115,13 @@ func Resolve(a customers.Account, amount money.Decimal, reason Reason) (Request,
 	case !errors.Is(err, money.ErrPrecision):
 		return Request{}, outOfRange(a)
 	}
-	return Request{}, fault.New(fault.PolicyViolation, "amount_precision",
+	return Request{}, Precision(a, amount)
+}
+
+// Precision is the fault for an amount with more decimals than the account's
+// currency has.
+func Precision(a customers.Account, amount money.Decimal) error {
+	return fault.New(fault.PolicyViolation, "amount_precision",
 		"%s has %d decimals, so %s can not be paid in it. Ask for an amount with at most %d decimals.",
 		a.Currency, a.Currency.Digits(), amount, a.Currency.Digits()).
 		With(AmountPrecision{a.Currency.String(), a.Currency.Digits()})

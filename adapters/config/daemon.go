@@ -1,0 +1,70 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// Backend says where the ledger is kept.
+type Backend string
+
+// The backends there are.
+const (
+	Memory   Backend = "memory"
+	SQLite   Backend = "sqlite"
+	Postgres Backend = "postgres"
+)
+
+// Store says where the ledger is kept.
+type Store struct {
+	Backend     Backend
+	SQLitePath  string
+	PostgresURL string
+}
+
+// store checks that what the backend needs is there.
+func (p *problems) store(backend, path, url string, allowed ...Backend) Store {
+	var names []string
+	for _, b := range allowed {
+		names = append(names, string(b))
+	}
+	s := Store{Backend(p.one("LEDGER_BACKEND", backend, names...)), path, url}
+	if s.Backend == SQLite && path == "" {
+		p.add("LEDGER_SQLITE_PATH", "is missing: the backend sqlite needs the path of its file")
+	}
+	if s.Backend == Postgres && url == "" {
+		p.add("LEDGER_POSTGRES_URL", "is missing: the backend postgres needs the address of its database")
+	}
+	return s
+}
+
+// daemonVariables are what refund-ledgerd reads.
+type daemonVariables struct {
+	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
+	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres"`
+	SQLitePath  string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
+	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
+}
+
+// Daemon is the environment of refund-ledgerd, checked.
+type Daemon struct {
+	LogLevel slog.Level
+	Store    Store
+	// Shown are the effective settings, each variable and its value, secrets masked.
+	Shown [][2]string
+}
+
+// ParseDaemon reads the environment, given as KEY=value. Its error names every
+// variable that is wrong and the rule it breaks.
+func ParseDaemon(environ []string) (Daemon, error) {
+	v, err := parse[daemonVariables](environ)
+	if err != nil {
+		return Daemon{}, err
+	}
+	p := problems{}
+	d := Daemon{level(v.LogLevel), p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres), shown(v)}
+	return d, errors.Join(p...)
+}
+
+// DaemonVariables documents what refund-ledgerd reads.
+func DaemonVariables() []Variable { return documentation[daemonVariables]() }

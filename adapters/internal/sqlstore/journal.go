@@ -1,0 +1,224 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/refundledger/refundledger/adapters/internal/strictjson"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+var entryTable = Table{"entries", []Column{
+	{"ordinal", Ordinal, Fixed},
+	{"tenant", Text, Key},
+	{"subject_kind", Text, Key},
+	{"subject_id", Text, Key},
+	{"number", Int, Key},
+	{"op", ID, Fixed},
+	{"principal", Text, Fixed},
+	{"via", Text, Fixed},
+	{"tool", Text, Fixed},
+	{"key", Text, Fixed},
+	{"at", Time, Fixed},
+	{"command", Text, Fixed},
+	{"facts", JSON, Fixed},
+	{"previous", Bytes, Fixed},
+	{"hash", Bytes, Fixed},
+}}
+
+// Postings is the table of the postings, which not every database keeps under
+// the name of their entry.
+var Postings = &Table{"postings", []Column{
+	{"ordinal", Ordinal, Fixed},
+	{"tenant", Text, Key},
+	{"subject_kind", Text, Key},
+	{"subject_id", Text, Key},
+	{"number", Int, Key},
+	{"position", Int, Key},
+	{"account", Text, Fixed},
+	{"lot", Text, Fixed},
+	{"side", Text, Fixed},
+	{"amount_minor", Int, Fixed},
+	{"currency", Text, Fixed},
+}}
+
+type journalCodec struct{ page, pagePostings string }
+
+func newJournalCodec(Dialect) *journalCodec {
+	return &journalCodec{
+		page: `SELECT r.number, r.op, r.principal, r.via, r.tool, r.key, r.at, r.command, r.facts, r.previous, r.hash FROM entries r
+			WHERE r.tenant = $1 AND r.subject_kind = $2 AND r.subject_id = $3 AND r.number > $4 AND r.number <= $5 ORDER BY r.number`,
+		pagePostings: `SELECT p.number, p.account, p.lot, p.side, p.amount_minor, p.currency FROM postings p
+			WHERE p.tenant = $1 AND p.subject_kind = $2 AND p.subject_id = $3 AND p.number > $4 AND p.number <= $5 ORDER BY p.number, p.position`,
+	}
+}
+
+// write adds the rows of the entries and their postings.
+func (c *journalCodec) write(w *writes, entries []journal.Entry) {
+	// In order of key, so that the ordinals are in the order of the rows.
+	slices.SortFunc(entries, func(a, b journal.Entry) int {
+		return cmp.Or(strings.Compare(a.Operation().Tenant.String(), b.Operation().Tenant.String()),
+			strings.Compare(a.Subject().Kind, b.Subject().Kind),
+			strings.Compare(a.Subject().ID, b.Subject().ID),
+			cmp.Compare(a.Number(), b.Number()))
+	})
+	for i, e := range entries {
+		o, s := e.Operation(), e.Subject()
+		t, ordinal := o.Tenant.String(), int64(i+1)
+		previous, hash := e.Previous(), e.Hash()
+		w.add(Insert, &entryTable, ordinal, t, s.Kind, s.ID, e.Number(), o.ID, o.Principal, o.Via, o.Tool, o.Key.String(), o.At,
+			e.Command(), encodeFacts(e.Facts()), previous[:], hash[:])
+		for k, p := range e.Postings() {
+			w.add(Insert, Postings, ordinal, t, s.Kind, s.ID, e.Number(), int64(k+1), string(p.Account), p.Lot,
+				p.Side.String(), p.Amount.Minor(), p.Amount.Currency().String())
+		}
+	}
+}
+
+// encodeFacts makes a JSON object of the facts, in their order.
+func encodeFacts(facts []operation.Fact) string {
+	b := append(make([]byte, 0, 256), '{')
+	for i, f := range facts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strictjson.AppendString(b, f.Name), ':')
+		b = strictjson.AppendString(b, f.Value)
+	}
+	return string(append(b, '}'))
+}
+
+// decodeFacts reads what encodeFacts made; the order is that of the text.
+func decodeFacts(text string) ([]operation.Fact, error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf("its facts are no JSON object")
+	}
+	var facts []operation.Fact
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		value, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		n, isName := name.(string)
+		v, isText := value.(string)
+		if !isName || !isText {
+			return nil, fmt.Errorf("its facts are no object of texts")
+		}
+		facts = append(facts, operation.Fact{Name: n, Value: v})
+	}
+	return facts, nil
+}
+
+// ListEntries implements ports.Journal.
+func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journal.Subject, after int64, limit int) ([]journal.Entry, error) {
+	after = max(after, 0)
+	if limit <= 0 || after == math.MaxInt64 || !storable(subject.Kind) || !storable(subject.ID) {
+		return nil, nil
+	}
+	last := int64(math.MaxInt64) // numbers have no gaps
+	if int64(limit) < last-after {
+		last = after + int64(limit)
+	}
+	args := []any{t.String(), subject.Kind, subject.ID, after, last}
+	var rows []*entryRow
+	at := 0 // both answers are in order of number
+	var list []journal.Entry
+	err := s.read(ctx, func() error {
+		for _, row := range rows {
+			e, err := row.entry(t, subject)
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	}, Step{s.journal.page, args, func(r Row) error {
+		var e entryRow
+		if err := r.Scan(&e.number, &e.op, &e.principal, &e.via, &e.tool, &e.key, &e.at, &e.command, &e.facts, &e.previous, &e.hash); err != nil {
+			return err
+		}
+		rows = append(rows, &e)
+		return nil
+	}}, Step{s.journal.pagePostings, args, func(r Row) error {
+		var number int64
+		var p postingRow
+		if err := r.Scan(&number, &p.account, &p.lot, &p.side, &p.amount, &p.currency); err != nil {
+			return err
+		}
+		for at < len(rows) && rows[at].number != number {
+			at++
+		}
+		if at == len(rows) {
+			return fmt.Errorf("sqlstore: postings of entry %d of %s %s, which is not there", number, subject.Kind, subject.ID)
+		}
+		rows[at].postings = append(rows[at].postings, p)
+		return nil
+	}})
+	return list, err
+}
+
+// entryRow is an entry as the database holds it.
+type entryRow struct {
+	number                                    int64
+	op                                        uuid
+	principal, via, tool, key, command, facts string
+	at                                        timestamp
+	previous, hash                            []byte
+	postings                                  []postingRow
+}
+
+type postingRow struct {
+	account, lot, side, currency string
+	amount                       int64
+}
+
+// entry makes the entry, or says why the rows are none. It computes nothing
+// anew: journal.Verify does.
+func (e *entryRow) entry(t access.Tenant, subject journal.Subject) (journal.Entry, error) {
+	wrong := func(err error) (journal.Entry, error) {
+		return journal.Entry{}, fmt.Errorf("sqlstore: entry %d of %s %s: %w", e.number, subject.Kind, subject.ID, err)
+	}
+	key, err := operation.ParseKey(e.key)
+	if err != nil {
+		return wrong(err)
+	}
+	facts, err := decodeFacts(e.facts)
+	if err != nil {
+		return wrong(err)
+	}
+	previous, err := hash(e.previous)
+	if err != nil {
+		return wrong(err)
+	}
+	own, err := hash(e.hash)
+	if err != nil {
+		return wrong(err)
+	}
+	var postings []journal.Posting
+	for _, p := range e.postings {
+		currency, err := money.ParseCurrency(p.currency)
+		if err != nil {
+			return wrong(err)
+		}
+		side := journal.Debit
+		if p.side == journal.Credit.String() {
+			side = journal.Credit
+		}
+		postings = append(postings, journal.Posting{Account: journal.Account(p.account), Lot: p.lot, Side: side, Amount: money.FromMinor(p.amount, currency)})
+	}
+	op := operation.Operation{ID: operation.ID(e.op), Tenant: t, Principal: e.principal, Via: e.via, Tool: e.tool, Key: key, At: e.at.Time}
+	return journal.Restore(e.number, previous, own, subject, op, e.command, facts, postings), nil
+}

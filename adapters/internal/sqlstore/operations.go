@@ -1,0 +1,132 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/committer"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// operationTable holds what each key led to. Its row, in the commit of the
+// write itself, is the only claim on a key there is.
+var operationTable = Table{"operations", []Column{
+	{"tenant", Text, Key},
+	{"principal", Text, Key},
+	{"key", Text, Key},
+	{"fingerprint", Bytes, Fixed},
+	{"command", Text, Fixed},
+	{"tool", Text, Fixed},
+	{"via", Text, Fixed},
+	{"op", ID, Fixed},
+	{"at", Time, Fixed},
+	{"answer_kind", Text, Fixed},
+	{"answer_id", Text, Fixed},
+	{"answer_number", Int, Fixed},
+	{"answer_status", Text, Fixed},
+}}
+
+// answerRef is how an answer is kept: which record it was, and in which state.
+// What the record may lose later and these do not say is kept by its codec.
+type answerRef struct {
+	kind, id string
+	number   int64 // of the last entry that had a part in it
+	status   string
+}
+
+// kept is an outcome on its way out of the database.
+type kept struct {
+	outcome ledger.Outcome
+	answer  answerRef
+}
+
+type outcomeCodec struct {
+	dialect Dialect
+	keys    []Column
+	byKey   string
+}
+
+func newOutcomeCodec(d Dialect) *outcomeCodec {
+	c := &outcomeCodec{dialect: d, keys: []Column{{"tenant", Text, Key}, {"principal", Text, Key}, {"key", Text, Key}}}
+	c.byKey = `SELECT k.n, r.fingerprint, r.command, r.tool, r.via, r.op, r.at, r.answer_kind, r.answer_id, r.answer_number, r.answer_status
+		FROM ` + d.Keys(c.keys...) + ` JOIN operations r ON r.tenant = k.tenant AND r.principal = k.principal AND r.key = k.key`
+	return c
+}
+
+func (c *outcomeCodec) write(w *writes, o ledger.Outcome, answer codec) {
+	op := o.Operation
+	a := answer.answer(w, op, o.Answer)
+	w.add(Insert, &operationTable, op.Tenant.String(), op.Principal, op.Key.String(), o.Fingerprint[:], o.Command, op.Tool, op.Via, op.ID, op.At,
+		a.kind, a.id, a.number, a.status)
+}
+
+// find makes the step that finds which of the keys are known.
+func (c *outcomeCodec) find(keys []committer.Key, found *[]*kept) Step {
+	rows := make([][]any, len(keys))
+	for i, k := range keys {
+		rows[i] = []any{k.Tenant.String(), k.Principal, k.Key.String()}
+	}
+	return Step{c.byKey, c.dialect.KeyArgs(c.keys, rows), func(r Row) error {
+		var n int
+		var fingerprint []byte
+		var op uuid
+		var at timestamp
+		k := &kept{}
+		o := &k.outcome
+		if err := r.Scan(&n, &fingerprint, &o.Command, &o.Operation.Tool, &o.Operation.Via, &op, &at,
+			&k.answer.kind, &k.answer.id, &k.answer.number, &k.answer.status); err != nil {
+			return err
+		}
+		key := keys[n-1]
+		digest, err := hash(fingerprint)
+		if err != nil {
+			return fmt.Errorf("sqlstore: the operation under the key %s: %w", key.Key, err)
+		}
+		o.Fingerprint = operation.Fingerprint(digest)
+		o.Operation.Tenant, o.Operation.Principal, o.Operation.Key = key.Tenant, key.Principal, key.Key
+		o.Operation.ID, o.Operation.At = operation.ID(op), at.Time
+		*found = append(*found, k)
+		return nil
+	}}
+}
+
+// timestamp reads a time as either database holds it: its own type, or whole
+// milliseconds since 1970.
+type timestamp struct{ time.Time }
+
+// Scan implements sql.Scanner.
+func (t *timestamp) Scan(from any) error {
+	switch v := from.(type) {
+	case time.Time:
+		t.Time = v.UTC()
+	case int64:
+		t.Time = time.UnixMilli(v).UTC()
+	default:
+		return fmt.Errorf("sqlstore: a %T is no time", from)
+	}
+	return nil
+}
+
+// uuid reads an id as either database holds it.
+type uuid operation.ID
+
+// Scan implements sql.Scanner.
+func (u *uuid) Scan(from any) error {
+	text, ok := from.(string)
+	if !ok {
+		return fmt.Errorf("sqlstore: a %T is no id", from)
+	}
+	id, err := operation.ParseID(text)
+	*u = uuid(id)
+	return err
+}
+
+// hash copies a digest out of a row.
+func hash(b []byte) (h journal.Hash, err error) {
+	if len(b) != len(h) {
+		return h, fmt.Errorf("a digest of %d bytes", len(b))
+	}
+	return journal.Hash(b), nil
+}

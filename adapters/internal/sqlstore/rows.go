@@ -1,0 +1,98 @@
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/committer"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// writes are the rows of one commit, table by table.
+type writes struct{ tables []*tableRows }
+
+type tableRows struct {
+	verb  Verb
+	table *Table
+	rows  [][]any
+}
+
+// add adds a row, its values in the order of the table's columns.
+func (w *writes) add(verb Verb, t *Table, row ...any) {
+	for _, have := range w.tables {
+		if have.table == t && have.verb == verb {
+			have.rows = append(have.rows, row)
+			return
+		}
+	}
+	w.tables = append(w.tables, &tableRows{verb, t, [][]any{row}})
+}
+
+// rows turns what a batch writes into rows.
+func (s *Store) rows(c committer.Changes) *writes {
+	w := &writes{}
+	for _, o := range c.Outcomes {
+		s.outcomes.write(w, o, s.codec(o.Answer.Ref().Kind.Name))
+	}
+	s.journal.write(w, c.Entries)
+	for _, r := range c.Records {
+		s.codec(r.Ref.Kind.Name).write(w, r)
+	}
+	return w
+}
+
+// steps makes the statements. Every process writes the tables in one order and
+// each table's rows in order of key, so that two that insert the same keys wait
+// for each other and never both for the other.
+func (w *writes) steps(d Dialect) []Step {
+	slices.SortStableFunc(w.tables, func(a, b *tableRows) int {
+		return cmp.Or(cmp.Compare(slices.Index(Tables, a.table), slices.Index(Tables, b.table)), cmp.Compare(a.verb, b.verb))
+	})
+	var steps []Step
+	for _, t := range w.tables {
+		t.sort()
+		steps = append(steps, d.Write(t.verb, t.table, t.rows)...)
+	}
+	return steps
+}
+
+// Tables are all tables, in the order in which a commit writes them. Postings
+// stand before their entries: the database checks an entry when it comes.
+var Tables = []*Table{&operationTable, Postings, &entryTable, &accountTable, &lotTable, &refundTable, &accountAnswerTable}
+
+// sort sorts the rows by the columns of the key.
+func (t *tableRows) sort() {
+	if t.verb == Update {
+		return // these rows are locked already
+	}
+	slices.SortFunc(t.rows, func(a, b []any) int {
+		for i, c := range t.table.Columns {
+			if c.Role != Key {
+				continue
+			}
+			if order := compare(a[i], b[i]); order != 0 {
+				return order
+			}
+		}
+		return 0
+	})
+}
+
+func compare(a, b any) int {
+	switch a := a.(type) {
+	case string:
+		return cmp.Compare(a, b.(string))
+	case int64:
+		return cmp.Compare(a, b.(int64))
+	case []byte:
+		return bytes.Compare(a, b.([]byte))
+	case operation.ID:
+		other := b.(operation.ID)
+		return bytes.Compare(a[:], other[:])
+	case time.Time:
+		return a.Compare(b.(time.Time))
+	}
+	panic("sqlstore: a row holds a value of no column type")
+}

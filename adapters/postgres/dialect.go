@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// dialect is PostgreSQL's way to say it. Many rows are one parameter for each
+// column, an array that unnest makes rows of again: the text of a statement is
+// the same for one row and for a thousand, so it is prepared once.
+type dialect struct{}
+
+func (dialect) Keys(columns ...sqlstore.Column) string {
+	all := make([]int, len(columns))
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		all[i], names[i] = i, c.Name
+	}
+	return unnest(columns, all) + " WITH ORDINALITY AS k(" + strings.Join(names, ", ") + ", n)"
+}
+
+func (dialect) KeyArgs(columns []sqlstore.Column, keys [][]any) []any {
+	args := make([]any, len(columns))
+	for i, c := range columns {
+		args[i] = array(c.Type, keys, i)
+	}
+	return args
+}
+
+func (dialect) Lock(shared bool) string {
+	if shared {
+		return "FOR SHARE OF r"
+	}
+	return "FOR UPDATE OF r"
+}
+
+func (dialect) Begin() string    { return "BEGIN" }
+func (dialect) Commit() string   { return "COMMIT" }
+func (dialect) Rollback() string { return "ROLLBACK" }
+
+// Write makes one step for all rows.
+func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqlstore.Step {
+	s := statements[statementKey{verb, t}]
+	args := make([]any, len(s.columns))
+	for i, c := range s.columns {
+		args[i] = array(t.Columns[c].Type, rows, c)
+	}
+	return []sqlstore.Step{{SQL: s.sql, Args: args}}
+}
+
+// arrayTypes are the types of the parameters, by the type of the column.
+var arrayTypes = map[sqlstore.Type]string{
+	sqlstore.Text: "text", sqlstore.Int: "bigint", sqlstore.Bytes: "bytea", sqlstore.Time: "timestamptz", sqlstore.ID: "uuid", sqlstore.JSON: "text",
+}
+
+// unnest makes rows of the arrays that are the parameters from $1 on.
+func unnest(columns []sqlstore.Column, which []int) string {
+	params := make([]string, len(which))
+	for i, c := range which {
+		params[i] = "$" + strconv.Itoa(i+1) + "::" + arrayTypes[columns[c].Type] + "[]"
+	}
+	return "unnest(" + strings.Join(params, ", ") + ")"
+}
+
+// array is the parameter for a column: its values in all rows.
+func array(t sqlstore.Type, rows [][]any, column int) any {
+	switch t {
+	case sqlstore.Int:
+		return pick[int64](rows, column)
+	case sqlstore.Bytes:
+		return pick[[]byte](rows, column)
+	case sqlstore.Time:
+		return pick[time.Time](rows, column)
+	case sqlstore.ID:
+		ids := make([][16]byte, len(rows))
+		for i, row := range rows {
+			ids[i] = row[column].(operation.ID)
+		}
+		return ids
+	}
+	return pick[string](rows, column)
+}
+
+func pick[T any](rows [][]any, column int) []T {
+	values := make([]T, len(rows))
+	for i, row := range rows {
+		values[i] = row[column].(T)
+	}
+	return values
+}
+
+type statementKey struct {
+	verb  sqlstore.Verb
+	table *sqlstore.Table
+}
+
+// statement is the text that writes rows, and which of their values are its
+// parameters.
+type statement struct {
+	sql     string
+	columns []int
+}
+
+// statements are those of every table and verb.
+var statements = func() map[statementKey]statement {
+	all := map[statementKey]statement{}
+	for _, t := range sqlstore.Tables {
+		all[statementKey{sqlstore.Insert, t}] = insert(t)
+		all[statementKey{sqlstore.Update, t}] = update(t)
+		all[statementKey{sqlstore.Upsert, t}] = upsert(t)
+	}
+	return all
+}()
+
+func insert(t *sqlstore.Table) statement {
+	var s statement
+	var names, values []string
+	for i, c := range t.Columns {
+		if c.Type == sqlstore.Ordinal {
+			continue
+		}
+		s.columns, names = append(s.columns, i), append(names, c.Name)
+		value := "v." + c.Name
+		if c.Type == sqlstore.JSON {
+			value += "::json"
+		}
+		values = append(values, value)
+	}
+	s.sql = "INSERT INTO " + t.Name + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") +
+		" FROM " + unnest(t.Columns, s.columns) + " AS v(" + strings.Join(names, ", ") + ")"
+	return s
+}
+
+func update(t *sqlstore.Table) statement {
+	var s statement
+	var names, set, where []string
+	for i, c := range t.Columns {
+		if c.Role == sqlstore.Fixed {
+			continue
+		}
+		s.columns, names = append(s.columns, i), append(names, c.Name)
+		if c.Role == sqlstore.Key {
+			where = append(where, "r."+c.Name+" = v."+c.Name)
+		} else {
+			set = append(set, c.Name+" = v."+c.Name)
+		}
+	}
+	s.sql = "UPDATE " + t.Name + " r SET " + strings.Join(set, ", ") +
+		" FROM " + unnest(t.Columns, s.columns) + " AS v(" + strings.Join(names, ", ") + ") WHERE " + strings.Join(where, " AND ")
+	return s
+}
+
+func upsert(t *sqlstore.Table) statement {
+	s := insert(t)
+	var keys, set []string
+	for _, c := range t.Columns {
+		switch c.Role {
+		case sqlstore.State:
+			set = append(set, c.Name+" = excluded."+c.Name)
+		case sqlstore.Key:
+			keys = append(keys, c.Name)
+		}
+	}
+	s.sql += " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(set, ", ")
+	return s
+}

@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
+	"github.com/refundledger/refundledger/adapters/internal/strictjson"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// dialect is SQLite's way to say it.
+type dialect struct{}
+
+// Keys makes a table of a JSON array of arrays.
+func (dialect) Keys(columns ...sqlstore.Column) string {
+	var b strings.Builder
+	b.WriteString("(SELECT key + 1 AS n")
+	for i, c := range columns {
+		b.WriteString(", value ->> " + strconv.Itoa(i) + " AS " + c.Name)
+	}
+	b.WriteString(" FROM json_each($1)) k")
+	return b.String()
+}
+
+func (dialect) KeyArgs(columns []sqlstore.Column, keys [][]any) []any {
+	b := append(make([]byte, 0, 64*len(keys)+2), '[')
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		for k, v := range key {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			switch v := v.(type) {
+			case string:
+				b = strictjson.AppendString(b, v)
+			case int64:
+				b = strconv.AppendInt(b, v, 10)
+			}
+		}
+		b = append(b, ']')
+	}
+	return []any{string(append(b, ']'))}
+}
+
+// Lock is not needed: BEGIN IMMEDIATE has the only lock there is.
+func (dialect) Lock(bool) string { return "" }
+
+func (dialect) Begin() string    { return "BEGIN IMMEDIATE" }
+func (dialect) Commit() string   { return "COMMIT" }
+func (dialect) Rollback() string { return "ROLLBACK" }
+
+// Write makes one step a row: a prepared statement that is bound again is as
+// fast as one with many rows.
+func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqlstore.Step {
+	s := statements[statementKey{verb, t}]
+	steps := make([]sqlstore.Step, len(rows))
+	for i, row := range rows {
+		args := make([]any, len(s.columns))
+		for k, c := range s.columns {
+			args[k] = value(row[c])
+		}
+		steps[i] = sqlstore.Step{SQL: s.sql, Args: args}
+	}
+	return steps
+}
+
+// value turns a value of a row into what SQLite stores.
+func value(v any) any {
+	switch v := v.(type) {
+	case time.Time:
+		return v.UnixMilli()
+	case operation.ID:
+		return v.String()
+	}
+	return v
+}
+
+type statementKey struct {
+	verb  sqlstore.Verb
+	table *sqlstore.Table
+}
+
+// statement is the text that writes a row, and which of the row's values are
+// its parameters.
+type statement struct {
+	sql     string
+	columns []int
+}
+
+// statements are those of every table and verb.
+var statements = func() map[statementKey]statement {
+	all := map[statementKey]statement{}
+	for _, t := range sqlstore.Tables {
+		all[statementKey{sqlstore.Insert, t}] = insert(t)
+		all[statementKey{sqlstore.Update, t}] = update(t)
+		all[statementKey{sqlstore.Upsert, t}] = upsert(t)
+	}
+	return all
+}()
+
+func insert(t *sqlstore.Table) statement {
+	if t == sqlstore.Postings {
+		return insertLine(t)
+	}
+	var s statement
+	var names []string
+	for i, c := range t.Columns {
+		if c.Type != sqlstore.Ordinal {
+			names, s.columns = append(names, c.Name), append(s.columns, i)
+		}
+	}
+	s.sql = "INSERT INTO " + t.Name + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")"
+	return s
+}
+
+// insertLine writes a posting before its entry, under the number that the entry
+// will get: the entries of a batch come in the order of their ordinals.
+func insertLine(t *sqlstore.Table) statement {
+	var s statement
+	names := []string{"entry"}
+	line := false // the columns before it name the entry
+	for i, c := range t.Columns {
+		line = line || c.Name == "position"
+		if c.Type == sqlstore.Ordinal {
+			s.columns = append(s.columns, i)
+		} else if line {
+			names, s.columns = append(names, c.Name), append(s.columns, i)
+		}
+	}
+	s.sql = "INSERT INTO lines (" + strings.Join(names, ", ") + ") VALUES ((SELECT coalesce(max(seq), 0) FROM entries) + ?" + strings.Repeat(", ?", len(names)-1) + ")"
+	return s
+}
+
+func update(t *sqlstore.Table) statement {
+	var s statement
+	var set, where []string
+	var keys []int
+	for i, c := range t.Columns {
+		switch c.Role {
+		case sqlstore.State:
+			set, s.columns = append(set, c.Name+" = ?"), append(s.columns, i)
+		case sqlstore.Key:
+			where, keys = append(where, c.Name+" = ?"), append(keys, i)
+		}
+	}
+	s.columns = append(s.columns, keys...)
+	s.sql = "UPDATE " + t.Name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
+	return s
+}
+
+func upsert(t *sqlstore.Table) statement {
+	s := insert(t)
+	var keys, set []string
+	for _, c := range t.Columns {
+		switch c.Role {
+		case sqlstore.State:
+			set = append(set, c.Name+" = excluded."+c.Name)
+		case sqlstore.Key:
+			keys = append(keys, c.Name)
+		}
+	}
+	s.sql += " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(set, ", ")
+	return s
+}

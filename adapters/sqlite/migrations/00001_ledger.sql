@@ -1,0 +1,169 @@
+-- +goose Up
+
+-- Money is whole minor units of its currency. Times are whole milliseconds since
+-- 1970-01-01 UTC: datetime(at / 1000, 'unixepoch') shows one. Ids are UUIDs.
+
+CREATE TABLE accounts (
+	tenant        TEXT NOT NULL,
+	id            TEXT NOT NULL,
+	name          TEXT NOT NULL,
+	email         TEXT NOT NULL,
+	status        TEXT NOT NULL CHECK (status IN ('active', 'suspended')),
+	currency      TEXT NOT NULL CHECK (length(currency) = 3),
+	created_at    INTEGER NOT NULL,
+	version       INTEGER NOT NULL CHECK (version > 0),        -- the number of its last entry
+	balance_minor INTEGER NOT NULL CHECK (balance_minor >= 0), -- the sum of its lots
+	head_hash     BLOB NOT NULL CHECK (length(head_hash) = 32), -- of its last entry
+	PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lots (
+	tenant        TEXT NOT NULL,
+	account       TEXT NOT NULL,
+	lot           TEXT NOT NULL CHECK (lot <> ''),
+	position      INTEGER NOT NULL CHECK (position > 0), -- in the order they came
+	balance_minor INTEGER NOT NULL CHECK (balance_minor >= 0),
+	PRIMARY KEY (tenant, account, lot)
+) STRICT, WITHOUT ROWID;
+
+-- The journal. seq is the order of the commits; number is an entry's place in
+-- the history of its subject, without gaps.
+CREATE TABLE entries (
+	seq          INTEGER PRIMARY KEY,
+	tenant       TEXT NOT NULL,
+	subject_kind TEXT NOT NULL,
+	subject_id   TEXT NOT NULL,
+	number       INTEGER NOT NULL CHECK (number > 0),
+	op           TEXT NOT NULL,
+	principal    TEXT NOT NULL,
+	via          TEXT NOT NULL,
+	tool         TEXT NOT NULL,
+	key          TEXT NOT NULL,
+	at           INTEGER NOT NULL,
+	command      TEXT NOT NULL,
+	facts        TEXT NOT NULL CHECK (json_valid(facts)), -- an object of texts; their order counts
+	previous     BLOB NOT NULL CHECK (length(previous) = 32),
+	hash         BLOB NOT NULL CHECK (length(hash) = 32),
+	UNIQUE (tenant, subject_kind, subject_id, number)
+) STRICT;
+
+-- The lines of the entries. They are written before their entry, which checks
+-- that they balance; the view postings shows them with its name.
+CREATE TABLE lines (
+	entry        INTEGER NOT NULL, -- entries.seq
+	position     INTEGER NOT NULL CHECK (position > 0),
+	account      TEXT NOT NULL CHECK (account <> ''),
+	lot          TEXT NOT NULL,
+	side         TEXT NOT NULL CHECK (side IN ('debit', 'credit')),
+	amount_minor INTEGER NOT NULL CHECK (amount_minor > 0),
+	currency     TEXT NOT NULL CHECK (length(currency) = 3),
+	PRIMARY KEY (entry, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW postings AS
+	SELECT e.tenant, e.subject_kind, e.subject_id, e.number, l.position, l.account, l.lot, l.side, l.amount_minor, l.currency
+	FROM entries e JOIN lines l ON l.entry = e.seq;
+
+CREATE TABLE refunds (
+	tenant          TEXT NOT NULL,
+	customer        TEXT NOT NULL,
+	number          INTEGER NOT NULL CHECK (number > 0), -- of the entry that booked it
+	id              TEXT NOT NULL,
+	amount_minor    INTEGER NOT NULL CHECK (amount_minor > 0),
+	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	reason          TEXT NOT NULL CHECK (reason <> ''),
+	status          TEXT NOT NULL CHECK (status IN ('processed', 'reversed')),
+	processed_at    INTEGER NOT NULL,
+	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0), -- the balance right after it
+	PRIMARY KEY (tenant, customer, number)
+) STRICT;
+
+-- What each operation key led to. The row is the claim on the key.
+CREATE TABLE operations (
+	tenant        TEXT NOT NULL,
+	principal     TEXT NOT NULL,
+	key           TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 80),
+	fingerprint   BLOB NOT NULL CHECK (length(fingerprint) = 32),
+	command       TEXT NOT NULL,
+	tool          TEXT NOT NULL,
+	via           TEXT NOT NULL,
+	op            TEXT NOT NULL,
+	at            INTEGER NOT NULL,
+	answer_kind   TEXT NOT NULL,
+	answer_id     TEXT NOT NULL,
+	answer_number INTEGER NOT NULL, -- the last entry that had a part in the answer
+	answer_status TEXT NOT NULL,    -- as it was answered; the record may have moved on
+	PRIMARY KEY (tenant, principal, key)
+) STRICT;
+
+-- What a person was called in an answer that was an account.
+CREATE TABLE account_answers (
+	tenant    TEXT NOT NULL,
+	principal TEXT NOT NULL,
+	key       TEXT NOT NULL,
+	name      TEXT NOT NULL,
+	email     TEXT NOT NULL,
+	PRIMARY KEY (tenant, principal, key)
+) STRICT, WITHOUT ROWID;
+
+-- What is written stays as it is.
+
+-- +goose StatementBegin
+CREATE TRIGGER entries_balance AFTER INSERT ON entries BEGIN
+	SELECT RAISE(ABORT, 'the postings of an entry must balance in each currency')
+	FROM lines WHERE entry = NEW.seq
+	GROUP BY currency HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0;
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lines_before_entry BEFORE INSERT ON lines WHEN NEW.entry <= (SELECT max(seq) FROM entries) BEGIN
+	SELECT RAISE(ABORT, 'an entry that is there gets no more postings');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lines_no_update BEFORE UPDATE ON lines BEGIN SELECT RAISE(ABORT, 'postings are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lines_no_delete BEFORE DELETE ON lines BEGIN SELECT RAISE(ABORT, 'postings are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER operations_no_update BEFORE UPDATE ON operations BEGIN SELECT RAISE(ABORT, 'operations are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER operations_no_delete BEFORE DELETE ON operations BEGIN SELECT RAISE(ABORT, 'operations are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER refunds_status_only BEFORE UPDATE OF tenant, customer, number, id, amount_minor, currency, reason, processed_at, remaining_minor ON refunds BEGIN
+	SELECT RAISE(ABORT, 'of a refund only the status changes');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER refunds_no_delete BEFORE DELETE ON refunds BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER accounts_fixed BEFORE UPDATE OF tenant, id, currency, created_at ON accounts BEGIN
+	SELECT RAISE(ABORT, 'the name, the currency and the age of an account never change');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER accounts_version_grows BEFORE UPDATE ON accounts WHEN NEW.version < OLD.version BEGIN
+	SELECT RAISE(ABORT, 'the version of an account never falls');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER accounts_no_delete BEFORE DELETE ON accounts BEGIN SELECT RAISE(ABORT, 'accounts are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lots_fixed BEFORE UPDATE OF tenant, account, lot, position ON lots BEGIN
+	SELECT RAISE(ABORT, 'of a lot only the balance changes');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lots_no_delete BEFORE DELETE ON lots BEGIN SELECT RAISE(ABORT, 'lots are never deleted'); END;
+-- +goose StatementEnd

@@ -1,0 +1,303 @@
+// Package sqlite keeps the ledger in one SQLite file, for one machine: WAL,
+// synchronous=FULL, one connection that writes in groups and a few that read.
+// Another process may have the same file open; each decision is made inside
+// BEGIN IMMEDIATE, on what is in the file at that moment.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	driver "modernc.org/sqlite"
+
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
+)
+
+// Limits and settings.
+const (
+	// BusyTimeout is how long a statement waits for another process.
+	BusyTimeout = 10 * time.Second
+	// Readers is how many connections read at once.
+	Readers = 4
+	// checkpointPages is how long the write-ahead log grows before it is copied
+	// into the file: a page that is written often is copied once.
+	checkpointPages = 8000
+	// cacheKiB is the page cache of each connection.
+	cacheKiB = 16 << 10
+)
+
+// Store is a ledger in a file. Make one with [Open].
+type Store struct {
+	*sqlstore.Store
+	db *database
+}
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+func migrations() fs.FS {
+	sub, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err) // the folder is in the program
+	}
+	return sub
+}
+
+var once sync.Once
+
+// Open opens the ledger in the file at path, and makes it if it is not there.
+// The schema of an older release is brought up to date; that of a newer one is
+// refused.
+func Open(ctx context.Context, path string) (*Store, error) {
+	once.Do(func() {
+		// Where these are not available, SQLite's own way is right too.
+		_, _ = driver.Fdatasync(true)  // as durable as fsync, and faster
+		_, _ = driver.OFDLocking(true) // locks survive a close of the file elsewhere in the process
+	})
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	if err := prepare(ctx, path); err != nil {
+		return nil, fmt.Errorf("sqlite: the ledger file %s: %w", path, explain(err))
+	}
+	db := &database{
+		writers: open(path, "_txlock=immediate"),
+		readers: open(path, "_pragma=query_only(true)"),
+		path:    path,
+		turn:    make(chan struct{}, 1),
+	}
+	db.readers.SetMaxOpenConns(Readers)
+	db.readers.SetMaxIdleConns(Readers)
+	return &Store{sqlstore.New(db, dialect{}, 1), db}, nil
+}
+
+// Close finishes the writes that wait and closes the file.
+func (s *Store) Close() error {
+	s.Store.Close()
+	return s.db.close()
+}
+
+// open makes a pool of connections to the file; it opens none yet.
+func open(path, more string) *sql.DB {
+	at := url.URL{Scheme: "file", Path: path}
+	pragma := func(name, value string) string { return "&_pragma=" + name + "(" + value + ")" }
+	db, err := sql.Open("sqlite", at.String()+"?"+more+
+		pragma("busy_timeout", strconv.FormatInt(BusyTimeout.Milliseconds(), 10))+
+		pragma("journal_mode", "wal")+
+		pragma("synchronous", "full")+
+		pragma("wal_autocheckpoint", strconv.Itoa(checkpointPages))+
+		pragma("cache_size", "-"+strconv.Itoa(cacheKiB))+
+		pragma("trusted_schema", "off"))
+	if err != nil {
+		panic(err) // the driver is in the program
+	}
+	return db
+}
+
+// migrateTries is how often a migration is begun while other processes do the
+// same: the one that is second finds the work done.
+const migrateTries = 5
+
+// prepare makes the file and its schema, and makes sure that it can be written.
+func prepare(ctx context.Context, path string) error {
+	db := open(path, "_txlock=immediate")
+	defer db.Close()
+	want, err := sqlstore.Newest(migrations())
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		have, err := version(ctx, db)
+		switch {
+		case err != nil:
+			return err
+		case have > want:
+			return &sqlstore.VersionError{Have: have, Want: want}
+		case have == want:
+			return writable(ctx, db)
+		}
+		p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations(), goose.WithTableName(sqlstore.VersionTable),
+			goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+		if err != nil {
+			return err
+		}
+		if _, err = p.Up(ctx); err != nil && try == migrateTries {
+			return err
+		}
+	}
+}
+
+// version returns the version of the schema, 0 if there is none.
+func version(ctx context.Context, db *sql.DB) (int64, error) {
+	var there bool
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = $1`, sqlstore.VersionTable).Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	var have int64
+	err := db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+sqlstore.VersionTable+` WHERE is_applied`).Scan(&have)
+	return have, err
+}
+
+// writable begins a write and leaves it.
+func writable(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	return tx.Rollback()
+}
+
+// database implements sqlstore.DB.
+type database struct {
+	path    string
+	writers *sql.DB
+	readers *sql.DB
+	read    sync.Map // text of a query -> *sql.Stmt of readers
+
+	turn chan struct{} // holds one value while conn is in use
+	conn *conn
+}
+
+// conn is the connection that writes, with its prepared statements.
+type conn struct {
+	db         *database
+	c          *sql.Conn
+	statements map[string]*sql.Stmt
+	broken     bool
+}
+
+// Writer waits for the one connection that writes.
+func (db *database) Writer(ctx context.Context) (sqlstore.Conn, error) {
+	select {
+	case db.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if db.conn == nil {
+		c, err := db.writers.Conn(ctx)
+		if err != nil {
+			<-db.turn
+			return nil, err
+		}
+		db.conn = &conn{db, c, map[string]*sql.Stmt{}, false}
+	}
+	return db.conn, nil
+}
+
+// Run runs the steps. It does not look at ctx: a statement waits at most
+// BusyTimeout, and then only for another process.
+func (c *conn) Run(_ context.Context, steps ...sqlstore.Step) error {
+	ctx := context.Background()
+	for _, s := range steps {
+		stmt := c.statements[s.SQL]
+		if stmt == nil {
+			var err error
+			if stmt, err = c.c.PrepareContext(ctx, s.SQL); err != nil {
+				return c.failed(err)
+			}
+			c.statements[s.SQL] = stmt
+		}
+		if s.Row == nil {
+			if _, err := stmt.ExecContext(ctx, s.Args...); err != nil {
+				return c.failed(err)
+			}
+			continue
+		}
+		rows, err := stmt.QueryContext(ctx, s.Args...)
+		if err != nil {
+			return c.failed(err)
+		}
+		if err := each(rows, s.Row); err != nil {
+			return c.failed(err)
+		}
+	}
+	return nil
+}
+
+// failed notes an error after which nobody knows what the connection is worth.
+func (c *conn) failed(err error) error {
+	c.broken = c.broken || isLost(err)
+	return err
+}
+
+// Release lets the next one write. A broken connection is closed first, which
+// rolls back what it had begun.
+func (c *conn) Release() {
+	if c.broken {
+		for _, s := range c.statements {
+			_ = s.Close()
+		}
+		_ = c.c.Raw(func(any) error { return sqlBad })
+		_ = c.c.Close()
+		c.db.conn = nil
+	}
+	<-c.db.turn
+}
+
+// Read runs the steps on one state of the file.
+func (db *database) Read(ctx context.Context, steps ...sqlstore.Step) error {
+	if len(steps) == 1 {
+		return db.query(ctx, nil, steps[0])
+	}
+	tx, err := db.readers.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := db.query(ctx, tx, s); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx.Commit()
+}
+
+func (db *database) query(ctx context.Context, tx *sql.Tx, s sqlstore.Step) error {
+	prepared, there := db.read.Load(s.SQL)
+	if !there {
+		stmt, err := db.readers.PrepareContext(ctx, s.SQL)
+		if err != nil {
+			return err
+		}
+		if prepared, there = db.read.LoadOrStore(s.SQL, stmt); there {
+			_ = stmt.Close() // another reader was first
+		}
+	}
+	stmt := prepared.(*sql.Stmt)
+	if tx != nil {
+		stmt = tx.StmtContext(ctx, stmt)
+	}
+	rows, err := stmt.QueryContext(ctx, s.Args...)
+	if err != nil {
+		return err
+	}
+	return each(rows, s.Row)
+}
+
+// each gives every row to f.
+func each(rows *sql.Rows, f func(sqlstore.Row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (db *database) close() error {
+	if db.conn != nil {
+		_ = db.conn.c.Close()
+	}
+	return errors.Join(db.readers.Close(), db.writers.Close())
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/postgres"
+	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/app"
+	"github.com/refundledger/refundledger/cmd/internal/store"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/refunds"
+)
+
+// operatorTimeout bounds one write of a command.
+const operatorTimeout = 10 * time.Minute
+
+// pageSize is how many rows a command reads at once.
+const pageSize = 1000
+
+func migrate(ctx context.Context, c console, s settings, _ []string) error {
+	if s.Store.Backend == config.Postgres {
+		if err := postgres.Migrate(ctx, s.Store.PostgresURL); err != nil {
+			return err
+		}
+	}
+	// A file of SQLite is brought up to date when it is opened.
+	st, err := store.Open(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, "the tables are up to date")
+	return st.Close()
+}
+
+// with opens the store, runs f, and closes it.
+func with(ctx context.Context, s settings, f func(store.Store) error) error {
+	st, err := store.Open(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.Close())
+}
+
+func seed(ctx context.Context, c console, s settings, _ []string) error {
+	return with(ctx, s, func(st store.Store) error {
+		if err := demo.Seed(ctx, st, s.tenant, system.Clock{}, system.IDs{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "the demo customers of the tenant %s are there\n", s.tenant)
+		return nil
+	})
+}
+
+// operator is who acts when a command writes: a person at the console.
+func operator(t access.Tenant) (app.Call, error) {
+	who, err := access.NewPrincipal(t, "operator", access.Human, access.ScopesOf(access.ControlRules), access.Pro, "")
+	return app.Call{Principal: who, Tool: "refund-ledgerd"}, err
+}
+
+func application(st store.Store) *app.App {
+	return &app.App{Ledger: st, Refunds: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
+}
+
+func reasonFlag(f *flag.FlagSet, s *settings) {
+	f.StringVar(&s.reason, "reason", "", "why, kept in the journal (needed)")
+}
+
+func reverse(ctx context.Context, c console, s settings, args []string) error {
+	id, err := customers.ParseID(args[0])
+	if err != nil {
+		return err
+	}
+	entry, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		return fmt.Errorf("ENTRY is the number of the entry that booked the refund, not %q", args[1])
+	}
+	reason, err := refunds.ParseReason(s.reason)
+	if err != nil {
+		return fmt.Errorf("--reason: %w", err)
+	}
+	return with(ctx, s, func(st store.Store) error {
+		call, err := operator(s.tenant)
+		if err != nil {
+			return err
+		}
+		r, err := application(st).ReverseRefund(ctx, call, id, entry, reason)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "%s of %s can be refunded again; the balance is %s (entry %d)\n", r.Amount, r.Customer, r.Remaining, r.Number)
+		return nil
+	})
+}
+
+func adjust(ctx context.Context, c console, s settings, args []string) error {
+	id, err := customers.ParseID(args[0])
+	if err != nil {
+		return err
+	}
+	amount, err := money.ParseDecimal(args[1])
+	if err != nil {
+		return fmt.Errorf("AMOUNT is a number of major units such as 12.50 or -3, not %q", args[1])
+	}
+	return with(ctx, s, func(st store.Store) error {
+		call, err := operator(s.tenant)
+		if err != nil {
+			return err
+		}
+		a, err := application(st).AdjustCustomer(ctx, call, id, amount, s.reason)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "the balance of %s is %s (entry %d)\n", a.Customer, a.Remaining, a.Number)
+		return nil
+	})
+}
+
+// verify checks every account of the tenant, however many entries there are.
+func verify(ctx context.Context, c console, s settings, _ []string) error {
+	return with(ctx, s, func(st store.Store) error {
+		var accounts, entries, postings int
+		err := eachAccount(ctx, st, s.tenant, func(a customers.Account) error {
+			history := customers.NewHistory(a)
+			err := eachEntry(ctx, st, s.tenant, a, func(e journal.Entry) error {
+				entries++
+				postings += len(e.Postings())
+				return history.Add(e)
+			})
+			accounts++
+			if err != nil {
+				return err
+			}
+			return history.Close()
+		})
+		if broken, ok := errors.AsType[*journal.Broken](err); ok {
+			fmt.Fprintf(c.out, "BROKEN: %v\n", broken)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "holds: %d customers, %d entries, %d postings: numbers, links, hashes, debits and credits, balances\n", accounts, entries, postings)
+		return nil
+	})
+}
+
+func eachAccount(ctx context.Context, st store.Store, t access.Tenant, f func(customers.Account) error) error {
+	after := ""
+	for {
+		page, err := st.ListAccounts(ctx, t, after, pageSize)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, a := range page {
+			if err := f(a); err != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].ID.String()
+	}
+}
+
+// eachEntry goes through the entries of an account up to its head: what comes
+// later is not part of the account as it was read.
+func eachEntry(ctx context.Context, st store.Store, t access.Tenant, a customers.Account, f func(journal.Entry) error) error {
+	subject := journal.Subject{Kind: customers.Kind.Name, ID: a.ID.String()}
+	for at := int64(0); at < a.Head.Number; {
+		page, err := st.ListEntries(ctx, t, subject, at, int(min(pageSize, a.Head.Number-at)))
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, e := range page {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		at = page[len(page)-1].Number()
+	}
+	return nil
+}
+
+// exported is an entry as a line of the export.
+type exported struct {
+	Subject   string            `json:"subject"`
+	Number    int64             `json:"number"`
+	Operation string            `json:"operation"`
+	Principal string            `json:"principal"`
+	Via       string            `json:"via,omitempty"`
+	Tool      string            `json:"tool"`
+	Key       string            `json:"key"`
+	At        time.Time         `json:"at"`
+	Command   string            `json:"command"`
+	Facts     map[string]string `json:"facts"`
+	Postings  []posting         `json:"postings"`
+	Previous  string            `json:"previous"`
+	Hash      string            `json:"hash"`
+}
+
+type posting struct {
+	Account     string `json:"account"`
+	Lot         string `json:"lot,omitempty"`
+	Side        string `json:"side"`
+	AmountMinor int64  `json:"amountMinor"`
+	Currency    string `json:"currency"`
+}
+
+func exportJournal(ctx context.Context, c console, s settings, _ []string) error {
+	return with(ctx, s, func(st store.Store) error {
+		out := bufio.NewWriter(c.out)
+		lines := json.NewEncoder(out)
+		lines.SetEscapeHTML(false)
+		err := eachAccount(ctx, st, s.tenant, func(a customers.Account) error {
+			return eachEntry(ctx, st, s.tenant, a, func(e journal.Entry) error { return lines.Encode(export(e)) })
+		})
+		return errors.Join(err, out.Flush())
+	})
+}
+
+func export(e journal.Entry) exported {
+	o := e.Operation()
+	x := exported{
+		Subject: e.Subject().Kind + "/" + e.Subject().ID, Number: e.Number(), Operation: o.ID.String(), Principal: o.Principal,
+		Via: o.Via, Tool: o.Tool, Key: o.Key.String(), At: o.At, Command: e.Command(), Facts: map[string]string{},
+		Postings: []posting{}, Previous: e.Previous().String(), Hash: e.Hash().String(),
+	}
+	for _, f := range e.Facts() {
+		x.Facts[f.Name] = f.Value
+	}
+	for _, p := range e.Postings() {
+		x.Postings = append(x.Postings, posting{string(p.Account), p.Lot, p.Side.String(), p.Amount.Minor(), p.Amount.Currency().String()})
+	}
+	return x
+}

@@ -1,0 +1,115 @@
+package customers
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// ImportKind is the kind of an import record.
+var ImportKind = ledger.Kind{Name: "import"}
+
+// Imported is the record of an import.
+type Imported struct {
+	ID         operation.ID // the operation's
+	Opened     int          // accounts that are new
+	Unchanged  int          // accounts that had been opened with the same facts
+	ImportedAt time.Time    // the operation's time
+}
+
+// Ref names the record.
+func (i Imported) Ref() ledger.Ref { return ledger.Ref{Kind: ImportKind, ID: i.ID.String()} }
+
+// ImportName is the name of the command [Import].
+const ImportName = "customers.import"
+
+// MaxImport is how many customers one import may hold.
+const MaxImport = 50_000
+
+// Import is the command that opens many accounts, all or none. An account that
+// was opened with the very same facts stays as it is, whatever has become of
+// its balance since, so an import may be sent again.
+type Import struct{ Customers []Open }
+
+// Name is [ImportName].
+func (Import) Name() string { return ImportName }
+
+// Facts are the number of customers and a digest of them.
+func (c Import) Facts() []operation.Fact {
+	var all []operation.Fact
+	for _, o := range c.Customers {
+		all = append(all, o.Facts()...)
+	}
+	return []operation.Fact{
+		{Name: "customers", Value: strconv.Itoa(len(c.Customers))},
+		{Name: "sha256", Value: fmt.Sprintf("%x", operation.FingerprintOf(ImportName, all))},
+	}
+}
+
+// Reads names each account, and its first entry, which says what it was opened
+// with.
+func (c Import) Reads() []ledger.Ref {
+	refs := make([]ledger.Ref, 0, 2*len(c.Customers))
+	for _, o := range c.Customers {
+		refs = append(refs, o.ID.Ref(), ledger.EntryRef(o.ID.subject(), 1))
+	}
+	return refs
+}
+
+func (id ID) subject() journal.Subject { return journal.Subject{Kind: Kind.Name, ID: id.text} }
+
+// Decide refuses InvalidInput with an issue for each customer that is not
+// valid, stands there twice, or was opened with other facts before. The path of
+// an issue is the customer's position, from 0, and the field. The answer is the
+// record of the import.
+func (c Import) Decide(v ledger.View) (ledger.Change, error) {
+	if n := len(c.Customers); n == 0 || n > MaxImport {
+		return ledger.Change{}, fault.New(fault.InvalidInput, "import_size", "An import holds 1 to %d customers, not %d.", MaxImport, n)
+	}
+	done := Imported{ID: v.Op.ID, ImportedAt: v.Op.At}
+	var change ledger.Change
+	var issues []fault.Issue
+	bad := func(i int, message string, args ...any) {
+		issues = append(issues, fault.Issue{Path: []any{i, "id"}, Code: "conflict", Message: fmt.Sprintf(message, args...)})
+	}
+	seen := make(map[ID]int, len(c.Customers))
+	for i, o := range c.Customers {
+		if found := o.Check(); len(found) > 0 {
+			for _, f := range found {
+				f.Path = append([]any{i}, f.Path...)
+				issues = append(issues, f)
+			}
+			continue
+		}
+		if first, twice := seen[o.ID]; twice {
+			bad(i, "%s stands there twice: it is customer %d too", o.ID, first)
+			continue
+		}
+		seen[o.ID] = i
+		if _, exists := ledger.Get[Account](v, o.ID.Ref()); exists {
+			first, ok := ledger.Get[ledger.Booked](v, ledger.EntryRef(o.ID.subject(), 1))
+			if !ok || !slices.Equal(first.Facts(), o.Facts()) {
+				bad(i, "%s exists already and was opened with other facts", o.ID)
+			}
+			done.Unchanged++
+			continue
+		}
+		account, entry, err := o.open(v.Op, ImportName)
+		if err != nil {
+			return ledger.Change{}, err
+		}
+		change.Put, change.Entries = append(change.Put, account), append(change.Entries, entry)
+		done.Opened++
+	}
+	if len(issues) > 0 {
+		return ledger.Change{}, fault.Invalid(issues)
+	}
+	change.Answer = done
+	return change, nil
+}

@@ -1,0 +1,230 @@
+package portstest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+)
+
+// journalLaws are about the books, and the accounts they are about.
+func journalLaws(law add) {
+	law("the journal explains every balance", func(w world) {
+		for n := range 5 {
+			w.opened(n, int64(n)*50)
+		}
+		atOnce(50, func(i int) {
+			_, _ = w.do(key(), refund(customer(i%5), int64(i))) // some are refused
+		})
+		books := map[journal.Account]int64{}
+		for _, a := range w.accounts() {
+			lots := map[string]int64{}
+			for _, e := range w.entriesOf(a.ID) {
+				for _, p := range e.Postings() {
+					n := p.Amount.Minor()
+					if p.Side == journal.Debit {
+						n = -n
+					}
+					books[p.Account] += n
+					if p.Account == journal.Refundable(a.ID.String()) {
+						lots[p.Lot] += n
+					}
+				}
+			}
+			for _, l := range a.Lots {
+				if lots[l.Name] != l.Balance.Minor() {
+					w.Errorf("the lot %s of %s is %s, its postings say %d", l.Name, a.ID, l.Balance, lots[l.Name])
+				}
+			}
+			if n := books[journal.Refundable(a.ID.String())]; n != a.Balance().Minor() {
+				w.Errorf("%s has %s, its postings say %d", a.ID, a.Balance(), n)
+			}
+		}
+		if sum := books[journal.Captured] + 50 + 100 + 150 + 200; sum != 0 {
+			w.Errorf("captured is off by %d", sum)
+		}
+		var all int64
+		for _, n := range books {
+			all += n
+		}
+		if all != 0 {
+			w.Errorf("debits and credits are off by %d: %v", all, books)
+		}
+		w.proved()
+	})
+
+	law("entries read back verify, from the first to the account's head", func(w world) {
+		c := w.opened(1, 100_00)
+		for n := range 5 {
+			w.done(refund(c, int64(1+n)))
+		}
+		a, entries := w.account(c), w.entriesOf(c)
+		var head journal.Head
+		for _, e := range entries {
+			var err error
+			if head, err = journal.Verify(head, subject(c), e); err != nil {
+				w.Fatal(err)
+			}
+		}
+		if head != a.Head || head.Number != 6 {
+			w.Errorf("the entries end at %d %s, the account at %d %s", head.Number, head.Hash, a.Head.Number, a.Head.Hash)
+		}
+		empty := w.opened(2, 0)
+		if e := w.entriesOf(empty); len(e) != 1 || len(e[0].Postings()) != 0 || e[0].Command() != customers.OpenName {
+			w.Errorf("an account without money has the entries %+v", e)
+		}
+		w.proved()
+	})
+
+	law("an account is kept as it was answered", func(w world) {
+		for i, change := range []func(*customers.Open){
+			func(*customers.Open) {},
+			func(c *customers.Open) { c.Opening = cents(0) },
+			func(c *customers.Open) { c.Status = customers.Suspended },
+			func(c *customers.Open) { c.Profile.Name = `Zoë O'Brien-"Łuk" \ %s` },
+			func(c *customers.Open) { c.Profile.Name = "علی\u200cرضا" },
+			func(c *customers.Open) { c.Profile.Email = "o'brien+tag@example.com" },
+			func(c *customers.Open) {
+				c.CreatedAt = time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -3600))
+			},
+			func(c *customers.Open) { c.CreatedAt = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC) },
+		} {
+			cmd := opening(i, cents(100))
+			change(&cmd)
+			answer := w.done(cmd).Answer.(customers.Account)
+			if answer.ID != cmd.ID || answer.Profile != cmd.Profile || answer.Status != cmd.Status || answer.Balance() != cmd.Opening ||
+				answer.CreatedAt != cmd.CreatedAt.UTC().Truncate(time.Millisecond) || answer.Version() != 1 {
+				w.Errorf("answered %+v", answer)
+			}
+			if a := w.account(cmd.ID); !w.same(a, answer) {
+				w.Errorf("loaded   %+v\nanswered %+v", a, answer)
+			}
+			if list, err := w.ListAccounts(w.ctx, w.tenant, fmt.Sprintf("CUST-%05d", i-1), 1); i > 0 && (err != nil || len(list) != 1 || !w.same(list[0], answer)) {
+				w.Errorf("listed   %+v, %v\nanswered %+v", list, err, answer)
+			}
+		}
+		w.proved()
+	})
+
+	law("of many openings of one customer at once one is done", func(w world) {
+		var seen tally
+		atOnce(16, func(i int) {
+			o, err := w.do(key(), opening(1, cents(int64(1+i))))
+			seen.add(result(o, err))
+		})
+		w.want(&seen, "1 done", "15 CONFLICT/customer_exists")
+		w.proved()
+	})
+
+	law("the list of entries begins and ends where it was asked to", func(w world) {
+		c := w.opened(1, 100_00)
+		w.opened(2, 100_00)
+		for range 4 {
+			w.done(refund(c, 1))
+		}
+		for _, tt := range []struct {
+			name    string
+			subject journal.Subject
+			after   int64
+			limit   int
+			want    []int64
+		}{
+			{"from the first", subject(c), 0, 2, []int64{1, 2}},
+			{"below zero is the first too", subject(c), -7, 2, []int64{1, 2}},
+			{"from the middle", subject(c), 2, 2, []int64{3, 4}},
+			{"what is left", subject(c), 4, 2, []int64{5}},
+			{"nothing is left", subject(c), 5, 2, nil},
+			{"beyond the last", subject(c), 1000, 2, nil},
+			{"from as far as can be", subject(c), math.MaxInt64, 2, nil},
+			{"all", subject(c), 0, 100, []int64{1, 2, 3, 4, 5}},
+			{"all, however many", subject(c), 1, math.MaxInt, []int64{2, 3, 4, 5}},
+			{"none", subject(c), 0, 0, nil},
+			{"fewer than none", subject(c), 0, -1, nil},
+			{"another's", subject(customer(2)), 0, 9, []int64{1}},
+			{"of nobody", subject(customer(9)), 0, 9, nil},
+			{"of another kind of that id", journal.Subject{Kind: "vendor", ID: c.String()}, 0, 9, nil},
+		} {
+			page, err := w.ListEntries(w.ctx, w.tenant, tt.subject, tt.after, tt.limit)
+			var got []int64
+			for _, e := range page {
+				got = append(got, e.Number())
+				if e.Subject() != tt.subject {
+					w.Errorf("%s: an entry of %+v", tt.name, e.Subject())
+				}
+			}
+			if err != nil || !slices.Equal(got, tt.want) {
+				w.Errorf("%s: got %v, %v; want %v", tt.name, got, err, tt.want)
+			}
+		}
+	})
+
+	law("the list of accounts is in order of id, page by page", func(w world) {
+		numbers := []int{12, 3, 99999, 0, 7, 100, 21, 4}
+		for _, n := range numbers {
+			w.opened(n, 1)
+		}
+		w.done(refund(customer(7), 1)) // a changed account keeps its place
+		slices.Sort(numbers)
+		var want []customers.ID
+		for _, n := range numbers {
+			want = append(want, customer(n))
+		}
+		for _, limit := range []int{1, 3, len(want), 100, math.MaxInt} {
+			var got []customers.ID
+			for after := ""; len(got) <= len(want); after = got[len(got)-1].String() {
+				page, err := w.ListAccounts(w.ctx, w.tenant, after, limit)
+				if err != nil || len(page) > limit {
+					w.Fatalf("a page of %d after %q: %d, %v", limit, after, len(page), err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				for _, a := range page {
+					got = append(got, a.ID)
+					if loaded := w.account(a.ID); !w.same(a, loaded) {
+						w.Errorf("listed %+v\nloaded %+v", a, loaded)
+					}
+				}
+			}
+			if !slices.Equal(got, want) {
+				w.Errorf("pages of %d: got %v, want %v", limit, got, want)
+			}
+		}
+		for _, limit := range []int{0, -1} {
+			if page, err := w.ListAccounts(w.ctx, w.tenant, "", limit); err != nil || len(page) != 0 {
+				w.Errorf("a page of %d: %d, %v", limit, len(page), err)
+			}
+		}
+		// What an account is listed after need not exist.
+		if page, err := w.ListAccounts(w.ctx, w.tenant, "CUST-00005", 1); err != nil || len(page) != 1 || page[0].ID != customer(7) {
+			w.Errorf("after CUST-00005: %+v, %v", page, err)
+		}
+	})
+
+	law("a view is of one moment: balance, version and head belong together", func(w world) {
+		c := w.opened(1, 100_00)
+		atOnce(4, func(i int) {
+			for range 10 {
+				if i < 2 {
+					if o, err := w.do(key(), refund(c, 1_00)); err != nil {
+						w.Errorf("a refund: %s", result(o, err))
+					}
+					continue
+				}
+				v, err := w.Load(w.ctx, w.tenant, c.Ref())
+				if err != nil {
+					w.Errorf("Load: %v", err)
+					continue
+				}
+				if a, _ := ledger.Get[customers.Account](v, c.Ref()); a.Balance().Minor() != 100_00-1_00*(a.Version()-1) {
+					w.Errorf("%s at version %d", a.Balance(), a.Version())
+				}
+			}
+		})
+		w.balance(c, 80_00, 21)
+	})
+}

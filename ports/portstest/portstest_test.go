@@ -1,0 +1,407 @@
+package portstest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/refunds"
+)
+
+// faulty is a memory ledger with a fault: what is not nil replaces a method.
+type faulty struct {
+	Store
+	do       func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error)
+	load     func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error)
+	refunds  func(s Store, c customers.ID, before int64, limit int, all []refunds.Refund) []refunds.Refund
+	entries  func([]journal.Entry) []journal.Entry
+	accounts func([]customers.Account) []customers.Account
+}
+
+func (f faulty) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+	if f.do == nil {
+		return f.Store.Do(ctx, op, cmd)
+	}
+	return f.do(f.Store, ctx, op, cmd)
+}
+
+func (f faulty) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	if f.load == nil {
+		return f.Store.Load(ctx, t, refs...)
+	}
+	return f.load(f.Store, ctx, t, refs...)
+}
+
+func (f faulty) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID, before int64, limit int) ([]refunds.Refund, error) {
+	if f.refunds == nil {
+		return f.Store.ListRefunds(ctx, t, c, before, limit)
+	}
+	all, err := f.Store.ListRefunds(ctx, t, c, 0, 1000)
+	return f.refunds(f.Store, c, before, limit, all), err
+}
+
+func (f faulty) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
+	page, err := f.Store.ListEntries(ctx, t, s, after, limit)
+	if f.entries != nil {
+		page = f.entries(page)
+	}
+	return page, err
+}
+
+func (f faulty) ListAccounts(ctx context.Context, t access.Tenant, after string, limit int) ([]customers.Account, error) {
+	page, err := f.Store.ListAccounts(ctx, t, after, limit)
+	if f.accounts != nil {
+		page = f.accounts(page)
+	}
+	return page, err
+}
+
+// decided runs cmd with another decision.
+func decided(decide func(ledger.View, ledger.Command) (ledger.Change, error)) func(Store, context.Context, operation.Operation, ledger.Command) (ledger.Outcome, error) {
+	return func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+		return s.Do(ctx, op, command{cmd, func(v ledger.View) (ledger.Change, error) { return decide(v, cmd) }})
+	}
+}
+
+// answered changes the answer of what is done.
+func answered(change func(refunds.Refund) refunds.Refund) func(Store, context.Context, operation.Operation, ledger.Command) (ledger.Outcome, error) {
+	return decided(func(v ledger.View, cmd ledger.Command) (ledger.Change, error) {
+		c, err := cmd.Decide(v)
+		if r, ok := c.Answer.(refunds.Refund); ok {
+			c.Answer = change(r)
+		}
+		return c, err
+	})
+}
+
+// renamed is a command with facts of its own.
+type renamed struct {
+	ledger.Command
+	facts []operation.Fact
+}
+
+func (r renamed) Facts() []operation.Fact { return r.facts }
+
+func TestEachFaultBreaksALaw(t *testing.T) {
+	acme := must(access.ParseTenant("acme"))
+	for _, tt := range []struct {
+		fault string
+		store faulty
+		law   string // part of the sentence of one that it breaks
+	}{
+		{"it knows no keys", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			op.Key = must(operation.ParseKey(key()))
+			return s.Do(ctx, op, cmd)
+		}}, "the same key and payload"},
+		{"it looks at the key alone", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			return s.Do(ctx, op, renamed{cmd, nil})
+		}}, "another payload under a key"},
+		{"it looks at the key before the store does", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			ref := ledger.OutcomeRef(op.Principal, op.Key)
+			if v, err := s.Load(ctx, op.Tenant, ref); err == nil && op.Key.String() == "k" {
+				if o, there := ledger.Get[ledger.Outcome](v, ref); there {
+					return o.Replay(cmd.Name(), operation.FingerprintOf(cmd.Name(), cmd.Facts()))
+				}
+				time.Sleep(time.Millisecond)
+				op.Key = must(operation.ParseKey(key()))
+			}
+			return s.Do(ctx, op, cmd)
+		}}, "256 calls at once"},
+		{"its keys are everybody's", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			op.Principal = "bot"
+			return s.Do(ctx, op, cmd)
+		}}, "another principal's key"},
+		{"its tenants are one", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			op.Tenant = acme
+			return s.Do(ctx, op, cmd)
+		}, load: func(s Store, ctx context.Context, _ access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+			return s.Load(ctx, acme, refs...)
+		}}, "tenants are walled"},
+		{"a refusal takes the key", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if f := fault.Of(err); f != nil && f.Code == fault.PolicyViolation {
+				_, _ = s.Do(ctx, op, opening(77777, cents(1)))
+			}
+			return o, err
+		}}, "a refusal leaves no row"},
+		{"a repeat is not marked", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			o.Replayed = false
+			return o, err
+		}}, "the same key and payload"},
+		{"a repeat is answered with the balance of today", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if r, ok := o.Answer.(refunds.Refund); ok && o.Replayed {
+				v, _ := s.Load(ctx, op.Tenant, r.Customer.Ref())
+				a, _ := ledger.Get[customers.Account](v, r.Customer.Ref())
+				r.Remaining = a.Balance()
+				o.Answer = r
+			}
+			return o, err
+		}}, "the same key and payload"},
+		{"a refusal is told in its own words", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if f := fault.Of(err); f != nil {
+				err = fault.New(f.Code, f.Reason, "constraint balance_minor_check violated")
+			}
+			return o, err
+		}}, "what the rules refuse"},
+		{"a refusal loses its code", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if err != nil {
+				err = fmt.Errorf("the transaction was rolled back: %v", err)
+			}
+			return o, err
+		}}, "the rules refuse in one order"},
+		{"it decides on what it read before", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			before, err := s.Load(ctx, op.Tenant, cmd.Reads()...)
+			if err != nil {
+				return ledger.Outcome{}, err
+			}
+			time.Sleep(time.Millisecond)
+			before.Op = op
+			return s.Do(ctx, op, command{cmd, func(ledger.View) (ledger.Change, error) { return cmd.Decide(before) }})
+		}}, "20 refunds of 15.00"},
+		{"it commits twice", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if err == nil && !o.Replayed {
+				op.Key = must(operation.ParseKey(key()))
+				_, _ = s.Do(ctx, op, cmd)
+			}
+			return o, err
+		}}, "256 calls at once"},
+		{"it answers before it wrote, and does not write", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			if !strings.HasSuffix(op.Key.String(), "3") {
+				return s.Do(ctx, op, cmd)
+			}
+			v, err := s.Load(ctx, op.Tenant, cmd.Reads()...)
+			if err != nil {
+				return ledger.Outcome{}, err
+			}
+			v.Op = op
+			c, err := ledger.Decide(cmd, v)
+			return ledger.Outcome{Operation: op, Command: cmd.Name(), Answer: c.Answer}, err
+		}}, "each of many refunds at once"},
+		{"it gives up when the caller does, after it committed", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if err == nil && ctx.Err() != nil {
+				return ledger.Outcome{}, fault.New(fault.BackendUnavailable, "cancelled", "Cancelled.")
+			}
+			return o, err
+		}}, "a call whose context has ended"},
+		{"it lets a panic through as a refusal", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if err != nil && fault.Of(err) == nil {
+				err = fault.New(fault.PolicyViolation, "boom", "Boom.")
+			}
+			return o, err
+		}}, "a panic or a broken promise"},
+		{"it names what is created by itself", faulty{do: answered(func(r refunds.Refund) refunds.Refund { r.ID[0] ^= 1; return r })}, "named by its id"},
+		{"it dates what is created by itself", faulty{do: answered(func(r refunds.Refund) refunds.Refund { r.ProcessedAt = r.ProcessedAt.Add(time.Millisecond); return r })}, "dated by its time"},
+		{"it keeps money in a float", faulty{do: answered(func(r refunds.Refund) refunds.Refund {
+			r.Remaining = money.FromMinor(int64(float64(r.Remaining.Minor())), r.Remaining.Currency())
+			return r
+		})}, "amounts are exact"},
+		{"it folds line ends", faulty{do: answered(func(r refunds.Refund) refunds.Refund {
+			r.Reason = reason(strings.ReplaceAll(r.Reason.String(), "\r\n", "\n"))
+			return r
+		})}, "a refund is kept"},
+		{"it lists what it did not answer", faulty{refunds: func(_ Store, _ customers.ID, before int64, limit int, all []refunds.Refund) []refunds.Refund {
+			for i := range all {
+				all[i].ProcessedAt = all[i].ProcessedAt.Local().Add(1)
+			}
+			return all
+		}}, "a refund is kept"},
+		{"its pages begin with the last of the page before", faulty{refunds: func(_ Store, _ customers.ID, before int64, limit int, all []refunds.Refund) []refunds.Refund {
+			i := 0
+			for before > 0 && i < len(all) && all[i].Number > before {
+				i++
+			}
+			return all[i:min(len(all), i+max(limit, 0))]
+		}}, "the list of refunds begins and ends"},
+		{"its pages are by offset", faulty{refunds: func(s Store, c customers.ID, before int64, limit int, all []refunds.Refund) []refunds.Refund {
+			if before <= 0 || len(all) == 0 {
+				return all[:min(len(all), max(limit, 0))]
+			}
+			_, _ = newWorld(nil, s, nil).do(key(), refund(c, 1)) // one more arrives just now
+			i := slices.IndexFunc(all, func(r refunds.Refund) bool { return r.Number < before })
+			if i < 0 {
+				return nil
+			}
+			i++
+			return all[min(len(all), i):min(len(all), i+max(limit, 0))]
+		}}, "paging through refunds"},
+		{"its refunds are the oldest first", faulty{refunds: func(_ Store, _ customers.ID, _ int64, limit int, all []refunds.Refund) []refunds.Refund {
+			slices.Reverse(all)
+			return all[:min(len(all), max(limit, 0))]
+		}}, "the list of refunds begins and ends"},
+		{"an entry is gone", faulty{entries: func(e []journal.Entry) []journal.Entry {
+			return slices.DeleteFunc(e, func(e journal.Entry) bool { return e.Number() == 4 })
+		}}, "entries read back verify"},
+		{"an entry is changed", faulty{entries: func(page []journal.Entry) []journal.Entry {
+			for i, e := range page {
+				if e.Number() == 2 {
+					page[i] = journal.Restore(2, e.Previous(), e.Hash(), e.Subject(), e.Operation(), e.Command(), e.Facts()[1:], e.Postings())
+				}
+			}
+			return page
+		}}, "entries read back verify"},
+		{"a time loses its milliseconds", faulty{entries: func(page []journal.Entry) []journal.Entry {
+			for i, e := range page {
+				op := e.Operation()
+				op.At = op.At.Truncate(time.Second)
+				page[i] = journal.Restore(e.Number(), e.Previous(), e.Hash(), e.Subject(), op, e.Command(), e.Facts(), e.Postings())
+			}
+			return page
+		}}, "entries read back verify"},
+		{"its accounts are in the order they came", faulty{accounts: func(page []customers.Account) []customers.Account {
+			slices.SortFunc(page, func(a, b customers.Account) int { return len(a.Email) - len(b.Email) })
+			slices.Reverse(page)
+			return page
+		}}, "the list of accounts is in order"},
+		{"an account loses its lots", faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+			return loaded(s, ctx, t, refs, func(a customers.Account) customers.Account {
+				a.Lots = []customers.Lot{{Name: "all", Balance: a.Balance()}}
+				return a
+			})
+		}}, "an account is kept"},
+		{"a day is in the zone of the machine", faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+			return loaded(s, ctx, t, refs, func(a customers.Account) customers.Account {
+				a.CreatedAt = a.CreatedAt.In(time.FixedZone("CET", 3600))
+				return a
+			})
+		}}, "an account is kept"},
+		{"its reads are behind its writes", behind(), "every history of refunds"},
+		{"what is not there is an error", faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+			v, err := s.Load(ctx, t, refs...)
+			for _, ref := range refs {
+				if _, there := ledger.Get[ledger.Record](v, ref); !there {
+					return v, fmt.Errorf("no rows in the result set")
+				}
+			}
+			return v, err
+		}}, "Load of what is not there"},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			broken := breaks(func() Store {
+				s := tt.store
+				s.Store = memory.New()
+				return s
+			})
+			if !slices.ContainsFunc(broken, func(sentence string) bool { return strings.Contains(sentence, tt.law) }) {
+				t.Fatalf("it breaks %d laws, but not that %q: %q", len(broken), tt.law, broken)
+			}
+		})
+	}
+	if broken := breaks(func() Store { return memory.New() }); len(broken) > 0 {
+		t.Errorf("the memory ledger breaks %q", broken)
+	}
+}
+
+// loaded changes the accounts that are loaded.
+func loaded(s Store, ctx context.Context, t access.Tenant, refs []ledger.Ref, change func(customers.Account) customers.Account) (ledger.View, error) {
+	v, err := s.Load(ctx, t, refs...)
+	for _, ref := range refs {
+		if r, _ := ledger.Get[ledger.Record](v, ref); r != nil {
+			if a, ok := r.(customers.Account); ok {
+				v.Put(ref, change(a))
+			}
+		}
+	}
+	return v, err
+}
+
+// behind is a store whose reads show each account as it was one read before.
+func behind() faulty {
+	var mu sync.Mutex
+	last := map[customers.ID]customers.Account{}
+	return faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+		return loaded(s, ctx, t, refs, func(a customers.Account) customers.Account {
+			mu.Lock()
+			defer mu.Unlock()
+			before, seen := last[a.ID]
+			last[a.ID] = a
+			if seen {
+				return before
+			}
+			return a
+		})
+	}}
+}
+
+// breaks returns the sentences of the laws that a store breaks.
+func breaks(open func() Store) (broken []string) {
+	for _, subject := range subjects {
+		subject.laws(func(sentence string, holds func(world), _ ...Power) {
+			r := &recorder{}
+			done := make(chan struct{})
+			go func() { // a law that fails for good ends its goroutine
+				defer close(done)
+				defer func() {
+					if p := recover(); p != nil {
+						r.Error(p)
+					}
+				}()
+				holds(newWorld(r, open(), nil))
+			}()
+			<-done
+			if r.Failed() {
+				broken = append(broken, sentence)
+			}
+		})
+	}
+	return broken
+}
+
+// recorder is a test that only notes whether it failed.
+type recorder struct {
+	rapid.TB
+	mu     sync.Mutex
+	failed bool
+}
+
+func (r *recorder) Helper()             {}
+func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Error(...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = true
+}
+
+func (r *recorder) Errorf(string, ...any) { r.Error() }
+
+func (r *recorder) Fatal(...any) {
+	r.Error()
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(string, ...any) { r.Fatal() }
+
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// What a store lacks is said, and only the laws that need it are skipped.
+func TestAStoreMayLackAPower(t *testing.T) {
+	open := func(testing.TB) Store { return memory.New() }
+	Ledger(t, open, AnyCommand, ManyTenants, Stamps)
+	Model(t, open, open, AnyCommand, ManyTenants, Stamps)
+}
