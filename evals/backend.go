@@ -1,9 +1,19 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/sqlite"
+	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // customers are the demo customers that every store of a case begins with.
@@ -32,7 +42,9 @@ func newBackend(name string) (backend, error) {
 	switch name {
 	case "memory":
 		return memory{}, nil
-	case "sqlite", "postgres", "rest":
+	case "sqlite":
+		return inFile{}, nil
+	case "postgres", "rest":
 		return nil, fmt.Errorf("-backend %s: evals can not make a fresh store of that kind yet, which takes refund-ledgerd seed; use -backend memory", name)
 	}
 	return nil, fmt.Errorf("-backend %s: the backends are %s", name, strings.Join(backendNames, ", "))
@@ -45,6 +57,44 @@ func (memory) durable() bool          { return false }
 func (memory) fresh() (store, error)  { return memory{}, nil }
 func (memory) env() map[string]string { return map[string]string{"LEDGER_BACKEND": "memory"} }
 func (memory) discard() error         { return nil }
+
+// inFile: each case has a SQLite file in a folder of its own.
+type inFile struct{}
+
+func (inFile) durable() bool { return true }
+
+func (inFile) fresh() (store, error) {
+	folder, err := os.MkdirTemp("", "refundledger-eval-")
+	if err != nil {
+		return nil, err
+	}
+	f := file{folder}
+	s, err := sqlite.Open(context.Background(), f.path())
+	if err == nil {
+		err = errors.Join(seed(s), s.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.discard())
+	}
+	return f, nil
+}
+
+type file struct{ folder string }
+
+func (f file) path() string { return filepath.Join(f.folder, "ledger.db") }
+func (f file) env() map[string]string {
+	return map[string]string{"LEDGER_BACKEND": "sqlite", "LEDGER_SQLITE_PATH": f.path()}
+}
+func (f file) discard() error { return os.RemoveAll(f.folder) }
+
+// seed opens the demo customers in the tenant of a server without settings.
+func seed(l ports.Ledger) error {
+	tenant, err := access.ParseTenant("default")
+	if err != nil {
+		return err
+	}
+	return demo.Seed(context.Background(), l, tenant, system.Clock{}, system.IDs{})
+}
 
 // environment is a server's: the store's, the usual settings, then what the
 // case adds, each layer over the one before.

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -150,22 +149,18 @@ func inspect(line []byte) message {
 		m.refuse("params must be an object, not null")
 	case called:
 		m.inspectCall()
-	case m.method == methodInitialize && !m.follows(params.Lookup("_meta")):
+	case m.method == methodInitialize && !isSessionless(params.Lookup("_meta")):
 		m.inspectInitialize()
 	default:
-		m.newEra = m.follows(params.Lookup("_meta"))
+		m.newEra = isSessionless(params.Lookup("_meta"))
 	}
 	return m
 }
 
-// follows reports whether meta says that its request follows the sessionless
-// protocol.
-func (m *message) follows(meta strictjson.Value) bool {
-	version := meta.Lookup(metaVersion)
-	if version.Kind() != strictjson.KindString {
-		return false
-	}
-	text, err := version.Text()
+// isSessionless reports whether meta says that its request follows the
+// sessionless protocol.
+func isSessionless(meta strictjson.Value) bool {
+	text, err := meta.Lookup(metaVersion).Text()
 	return err == nil && text >= sessionless
 }
 
@@ -185,7 +180,7 @@ func (m *message) inspectCall() {
 	switch m.call.Meta.Kind() {
 	case strictjson.KindAbsent:
 	case strictjson.KindObject:
-		m.newEra = m.follows(m.call.Meta)
+		m.newEra = isSessionless(m.call.Meta)
 	default:
 		m.refuse("_meta must be an object")
 		return
@@ -279,15 +274,9 @@ func keyOf(id jsonrpc.ID) string {
 	return ""
 }
 
-// errNoRequest is the error for a cancellation that names no request.
-var errNoRequest = errors.New("no requestId")
-
 // cancelledKey returns the key of the request that a notifications/cancelled
-// names.
-func cancelledKey(params strictjson.Value) (string, error) {
+// names, if it names one.
+func cancelledKey(params strictjson.Value) (string, bool) {
 	id, ok := readID(params.Lookup("requestId"))
-	if !ok {
-		return "", errNoRequest
-	}
-	return id.key, nil
+	return id.key, ok
 }

@@ -429,9 +429,9 @@ func (t *Stdio) notified(m message) bool {
 			forward = &jsonrpc.Request{Method: m.method, Params: m.params.Raw()}
 		}
 	case notifyCancelled:
-		key, err := cancelledKey(m.params)
+		key, ok := cancelledKey(m.params)
 		r := t.ids[key]
-		if err != nil || r == nil || r.cancelled || r.initialize {
+		if !ok || r == nil || r.cancelled || r.initialize {
 			break
 		}
 		r.cancelled = true

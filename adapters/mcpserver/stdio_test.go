@@ -190,6 +190,14 @@ func (r *rig) logged(text string) {
 	}
 }
 
+// wasLogged is logged for what must be there already.
+func (r *rig) wasLogged(text string) {
+	r.t.Helper()
+	if !strings.Contains(r.log.String(), text) {
+		r.t.Errorf("the log lacks %q:\n%s", text, r.log)
+	}
+}
+
 // over waits for the end of the session.
 func (r *rig) over(want Ending) {
 	r.t.Helper()
@@ -530,7 +538,7 @@ func TestStdioReadsTheLastLineWithoutABreak(t *testing.T) {
 	io.WriteString(r.in, call("1", "x")[:30])
 	r.in.Close()
 	r.over(Drained)
-	r.logged("end of the document")
+	r.wasLogged("end of the document")
 }
 
 // blocker holds calls back until it is opened.
@@ -581,7 +589,7 @@ func TestStdioDropsAnIncompleteLineAtASignal(t *testing.T) {
 	}
 	r.stdio.Stop() // the read of the input is still blocked
 	r.over(Drained)
-	r.logged(`msg="incomplete line dropped" bytes=40`)
+	r.wasLogged(`msg="incomplete line dropped" bytes=40`)
 }
 
 func TestStdioGivesUpInTheEnd(t *testing.T) {
@@ -595,9 +603,9 @@ func TestStdioGivesUpInTheEnd(t *testing.T) {
 	}
 	r.in.Close()
 	r.over(GaveUp)
-	r.logged(`level=ERROR msg="operation not answered" operation=op-a`)
-	r.logged(`level=ERROR msg="operation not answered" operation=op-b`)
-	r.logged("unanswered=2")
+	r.wasLogged(`level=ERROR msg="operation not answered" operation=op-a`)
+	r.wasLogged(`level=ERROR msg="operation not answered" operation=op-b`)
+	r.wasLogged("unanswered=2")
 	<-r.ended
 }
 
@@ -679,9 +687,9 @@ func TestStdioGivesUpOnAStuckOutput(t *testing.T) {
 	}
 	r.stdio.Stop()
 	r.over(GaveUp)
-	r.logged("operation=op-a")
-	r.logged("operation=op-b")
-	r.logged("unanswered=3")
+	r.wasLogged("operation=op-a")
+	r.wasLogged("operation=op-b")
+	r.wasLogged("unanswered=3")
 	r.in.Close()
 	<-r.ended
 }
@@ -827,8 +835,8 @@ func TestStdioFinishesWhatRunsWhenTheOutputIsClosed(t *testing.T) {
 	}
 	close(b.open)
 	r.over(OutputBroken)
-	r.logged("operation=op-slow")
-	r.logged("the output is closed")
+	r.wasLogged("operation=op-slow")
+	r.wasLogged("the output is closed")
 	if !finished.Load() {
 		t.Error("the call did not finish")
 	}

@@ -1,0 +1,297 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/app"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var (
+	tenant   = must(access.ParseTenant("acme"))
+	agent    = must(access.NewPrincipal(tenant, "agent", access.Agent, access.AgentScopes(), access.Pro, ""))
+	operator = must(access.NewPrincipal(tenant, "operator", access.Human, access.ScopesOf(access.ControlRules, access.RefundRead, access.CustomerRead), access.Pro, ""))
+	damaged  = must(refunds.ParseReason("Item arrived damaged"))
+)
+
+func id(n int) customers.ID { return must(customers.ParseID(fmt.Sprintf("CUST-%05d", n))) }
+
+func decimal(s string) money.Decimal { return must(money.ParseDecimal(s)) }
+
+// customer is what an import file says of customer n.
+func customer(n int, amount, currency string, status customers.Status) customers.Open {
+	return customers.Open{
+		ID: id(n), Profile: customers.Profile{Name: fmt.Sprint("Customer ", n), Email: fmt.Sprintf("c%d@example.com", n)},
+		Status: status, Opening: must(decimal(amount).In(must(money.ParseCurrency(currency)))), CreatedAt: time.Date(2024, 1, 15, 0, 0, 0, 0, time.UTC),
+	}
+}
+
+func newApp(t *testing.T, list ...customers.Open) *app.App {
+	t.Helper()
+	s := memory.New()
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 5 * time.Second}
+	if len(list) > 0 {
+		if _, err := a.ImportCustomers(t.Context(), call(operator, ""), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func call(who access.Principal, key string) app.Call {
+	c := app.Call{Principal: who, Tool: "test"}
+	if key != "" {
+		c.Key = must(operation.ParseKey(key))
+	}
+	return c
+}
+
+func refuse(t *testing.T, err error, code fault.Code, reason string) {
+	t.Helper()
+	if !errors.Is(err, fault.New(code, reason, "")) {
+		t.Errorf("it is %v, not %s/%s", err, code, reason)
+	}
+}
+
+func balance(t *testing.T, a *app.App, n int) string {
+	t.Helper()
+	account, err := a.Customer(t.Context(), call(operator, ""), id(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.Balance().String()
+}
+
+func holds(t *testing.T, a *app.App) {
+	t.Helper()
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{})
+	if err != nil || v.Broken != nil {
+		t.Errorf("the ledger does not hold: %v %v", err, v.Broken)
+	}
+}
+
+func TestZeroDecimalsMeanNone(t *testing.T) {
+	a := newApp(t, customer(1, "7300", "JPY", customers.Active))
+	r, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("2400"), damaged)
+	if err != nil || r.Amount.String() != "2400 JPY" || r.Remaining.String() != "4900 JPY" {
+		t.Errorf("%v, %v left, %v", r.Amount, r.Remaining, err)
+	}
+	_, _, err = a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("2400.5"), damaged)
+	refuse(t, err, fault.PolicyViolation, "amount_precision")
+	if b := balance(t, a, 1); b != "4900 JPY" {
+		t.Error(b)
+	}
+}
+
+func TestRefusalsComeInOrder(t *testing.T) {
+	a := newApp(t, customer(1, "100", "JPY", customers.Suspended), customer(2, "100", "JPY", customers.Active))
+	for _, c := range []struct {
+		name   string
+		id     int
+		amount string
+		code   fault.Code
+		reason string
+	}{
+		{"an unknown customer before all else", 9, "0.5", fault.NotFound, "customer_not_found"},
+		{"a suspended account before the decimals", 1, "1000.5", fault.PolicyViolation, "account_suspended"},
+		{"the decimals before the balance", 2, "1000.5", fault.PolicyViolation, "amount_precision"},
+		{"the balance last", 2, "101", fault.PolicyViolation, "balance_exceeded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(c.id), decimal(c.amount), damaged)
+			refuse(t, err, c.code, c.reason)
+		})
+	}
+}
+
+func TestAUsedKeyIsAConflictEvenIfTheRequestCanNotBeResolved(t *testing.T) {
+	a := newApp(t, customer(1, "100", "USD", customers.Active), customer(2, "100", "JPY", customers.Active))
+	if _, _, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(1), decimal("1"), damaged); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(9), decimal("1"), damaged)
+	refuse(t, err, fault.Conflict, "operation_key_reused")
+	_, _, err = a.TriggerRefund(t.Context(), call(agent, "k"), id(2), decimal("0.5"), damaged)
+	refuse(t, err, fault.Conflict, "operation_key_reused")
+	_, _, err = a.TriggerRefund(t.Context(), call(agent, "fresh"), id(9), decimal("1"), damaged)
+	refuse(t, err, fault.NotFound, "customer_not_found")
+}
+
+// A refund whose payment failed gives its amount back; one whose fate is not
+// known goes on counting, since nobody reverses it.
+func TestAFailedRefundIsRefundableAgain(t *testing.T) {
+	a := newApp(t, customer(1, "22.85", "USD", customers.Active))
+	r, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("22.85"), damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("22.85"), damaged)
+	refuse(t, err, fault.PolicyViolation, "balance_exceeded")
+
+	bounced := must(refunds.ParseReason("The bank returned the payment"))
+	_, err = a.ReverseRefund(t.Context(), call(agent, ""), id(1), r.Number, bounced)
+	if denied, ok := errors.AsType[*access.Denied](err); !ok || denied.Scope != access.ControlRules {
+		t.Errorf("an agent may reverse: %v", err)
+	}
+	back, err := a.ReverseRefund(t.Context(), call(operator, "reverse-1"), id(1), r.Number, bounced)
+	if err != nil || back.Amount.String() != "22.85 USD" || back.Remaining.String() != "22.85 USD" {
+		t.Fatalf("%+v %v", back, err)
+	}
+	again, err := a.ReverseRefund(t.Context(), call(operator, "reverse-1"), id(1), r.Number, bounced)
+	if err != nil || again != back {
+		t.Errorf("a replay gives %+v, %v", again, err)
+	}
+	_, err = a.ReverseRefund(t.Context(), call(operator, "reverse-2"), id(1), r.Number, bounced)
+	refuse(t, err, fault.Conflict, "already_reversed")
+	_, err = a.ReverseRefund(t.Context(), call(operator, ""), id(1), 1, bounced)
+	refuse(t, err, fault.NotFound, "refund_not_found")
+
+	page, _, err := a.ListRefunds(t.Context(), call(operator, ""), id(1), 0, 10)
+	if err != nil || len(page) != 1 || page[0].Status != refunds.Reversed {
+		t.Errorf("%+v %v", page, err)
+	}
+	if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("22.85"), damaged); err != nil {
+		t.Errorf("a new refund of the same amount: %v", err)
+	}
+	if b := balance(t, a, 1); b != "0.00 USD" {
+		t.Error(b)
+	}
+	holds(t, a)
+}
+
+func TestAdjustments(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active), customer(2, "0", "USD", customers.Active))
+	for _, c := range []struct {
+		id           int
+		change, left string
+		code         fault.Code
+		reason       string
+	}{
+		{1, "5.50", "15.50 USD", fault.Code{}, ""},
+		{1, "-15.50", "0.00 USD", fault.Code{}, ""},
+		{1, "-0.01", "0.00 USD", fault.PolicyViolation, "balance_exceeded"},
+		{1, "0", "0.00 USD", fault.InvalidInput, "invalid_adjustment"},
+		{1, "0.005", "0.00 USD", fault.PolicyViolation, "amount_precision"},
+		{2, "7", "7.00 USD", fault.Code{}, ""},
+	} {
+		_, err := a.AdjustCustomer(t.Context(), call(operator, ""), id(c.id), decimal(c.change), "counted again")
+		if c.code != (fault.Code{}) {
+			refuse(t, err, c.code, c.reason)
+		} else if err != nil {
+			t.Errorf("%s: %v", c.change, err)
+		}
+		if b := balance(t, a, c.id); b != c.left {
+			t.Errorf("after %s the balance is %s", c.change, b)
+		}
+	}
+	_, err := a.AdjustCustomer(t.Context(), call(operator, ""), id(1), decimal("1"), "")
+	refuse(t, err, fault.InvalidInput, "invalid_adjustment")
+	holds(t, a)
+}
+
+func TestAnImportIsAllOrNothingAndMayBeSentAgain(t *testing.T) {
+	list := []customers.Open{customer(1, "10", "USD", customers.Active), customer(2, "20.5", "KWD", customers.Suspended)}
+	a := newApp(t, list...)
+	if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("4"), damaged); err != nil {
+		t.Fatal(err)
+	}
+	done, err := a.ImportCustomers(t.Context(), call(operator, ""), append(list, customer(3, "1", "USD", customers.Active)))
+	if err != nil || done.Opened != 1 || done.Unchanged != 2 {
+		t.Errorf("%+v %v", done, err)
+	}
+	if b := balance(t, a, 1); b != "6.00 USD" {
+		t.Errorf("an import that was sent again changed a balance to %s", b)
+	}
+	other := customer(2, "20.501", "KWD", customers.Suspended)
+	_, err = a.ImportCustomers(t.Context(), call(operator, ""), []customers.Open{customer(4, "1", "USD", customers.Active), other, customer(4, "1", "USD", customers.Active)})
+	if f := fault.Of(err); f == nil || len(f.Issues) != 2 || f.Issues[0].Path[0] != 1 || f.Issues[1].Path[0] != 2 {
+		t.Errorf("%+v", err)
+	}
+	if _, err := a.Customer(t.Context(), call(operator, ""), id(4)); fault.CodeOf(err) != fault.NotFound {
+		t.Error("half an import was kept")
+	}
+	holds(t, a)
+}
+
+// slowLedger holds each write until it is let go.
+type slowLedger struct {
+	ports.Ledger
+	begun, let chan struct{}
+}
+
+func (s slowLedger) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+	s.begun <- struct{}{}
+	<-s.let
+	if ctx.Err() != nil {
+		return ledger.Outcome{}, ctx.Err()
+	}
+	return s.Ledger.Do(ctx, op, cmd)
+}
+
+func TestAClientThatGoesAwayDoesNotStopAWrite(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	slow := slowLedger{a.Ledger, make(chan struct{}), make(chan struct{})}
+	a.Ledger = slow
+	ctx, leave := context.WithCancel(t.Context())
+	result := make(chan error)
+	go func() {
+		_, _, err := a.TriggerRefund(ctx, call(agent, "k"), id(1), decimal("4"), damaged)
+		result <- err
+	}()
+	<-slow.begun
+	leave()
+	close(slow.let)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	a.Ledger = slow.Ledger
+	if b := balance(t, a, 1); b != "6.00 USD" {
+		t.Error(b)
+	}
+}
+
+func TestEachUseCasePermitsByItself(t *testing.T) {
+	nobody := must(access.NewPrincipal(tenant, "nobody", access.Agent, access.Scopes{}, access.Pro, ""))
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	c := call(nobody, "")
+	for name, err := range map[string]error{
+		"Customer":        second(a.Customer(t.Context(), c, id(1))),
+		"TriggerRefund":   third(a.TriggerRefund(t.Context(), c, id(1), decimal("1"), damaged)),
+		"ListRefunds":     third(a.ListRefunds(t.Context(), c, id(1), 0, 1)),
+		"Operation":       third(a.Operation(t.Context(), c, must(operation.ParseKey("k")))),
+		"VerifyLedger":    second(a.VerifyLedger(t.Context(), c, id(1))),
+		"ReverseRefund":   second(a.ReverseRefund(t.Context(), c, id(1), 1, damaged)),
+		"AdjustCustomer":  second(a.AdjustCustomer(t.Context(), c, id(1), decimal("1"), "x")),
+		"ImportCustomers": second(a.ImportCustomers(t.Context(), c, nil)),
+	} {
+		if _, ok := errors.AsType[*access.Denied](err); !ok {
+			t.Errorf("%s is not denied: %v", name, err)
+		}
+	}
+	if b := balance(t, a, 1); b != "10.00 USD" {
+		t.Error(b)
+	}
+}
+
+func second[A any](_ A, err error) error        { return err }
+func third[A, B any](_ A, _ B, err error) error { return err }
