@@ -1,7 +1,9 @@
 package customers
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
@@ -61,10 +63,10 @@ func (c Adjust) Facts() []operation.Fact {
 func (c Adjust) Reads() []ledger.Ref { return []ledger.Ref{c.Customer.Ref()} }
 
 // Decide refuses InvalidInput without a change or an explanation, NotFound
-// customer_not_found, and PolicyViolation currency_mismatch or
-// balance_exceeded. The answer is the adjustment.
+// customer_not_found, and PolicyViolation currency_mismatch, balance_exceeded
+// or amount_out_of_range. The answer is the adjustment.
 func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
-	if c.Change.Sign() == 0 || c.Why == "" || len(c.Why) > MaxWhy || !printable(c.Why) {
+	if c.Change.Sign() == 0 || strings.TrimSpace(c.Why) == "" || len(c.Why) > MaxWhy || !printable(c.Why) {
 		return ledger.Change{}, fault.New(fault.InvalidInput, "invalid_adjustment",
 			"An adjustment needs an amount other than zero and an explanation of 1 to %d visible bytes.", MaxWhy)
 	}
@@ -79,7 +81,7 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 	if !add {
 		var err error
 		if amount, err = money.FromMinor(0, a.Currency).Sub(c.Change); err != nil {
-			return ledger.Change{}, err
+			return ledger.Change{}, outOfRange(a)
 		}
 	}
 	postings := []journal.Posting{
@@ -94,6 +96,9 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 		postings = journal.Exchanged(postings)
 	}
 	after, entry, err := a.Post(v.Op, AdjustName, c.Facts(), postings...)
+	if errors.Is(err, money.ErrOverflow) {
+		return ledger.Change{}, outOfRange(a)
+	}
 	if err != nil {
 		return ledger.Change{}, err
 	}
@@ -102,6 +107,10 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 		AdjustedAt: v.Op.At, Remaining: after.Balance(), Number: entry.Number(),
 	}
 	return ledger.Change{Put: []ledger.Record{after}, Entries: []journal.Entry{entry}, Answer: adjustment}, nil
+}
+
+func outOfRange(a Account) error {
+	return fault.New(fault.PolicyViolation, "amount_out_of_range", "The balance of %s would not fit in 64 bits of minor units.", a.ID)
 }
 
 // lot is the balance of a lot in minor units, 0 if there is none of the name.

@@ -2,7 +2,8 @@
 // be refunded, and the money that can still be given back, lot by lot.
 //
 // An account changes only by posting an entry to it ([Account.Post]), so its
-// balance is what its entries say and its version is their number.
+// balance is what its entries say and its version is their number; [History]
+// proves it from the entries. [Open] is the command that makes one.
 package customers
 
 import (

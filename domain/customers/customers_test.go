@@ -247,6 +247,7 @@ func TestPost(t *testing.T) {
 		{"a lot that is not there has nothing to give", []journal.Posting{debit(own, "card", cents(1)), credit(journal.PaidOut, "", cents(1))}, nil},
 		{"every posting on the account names a lot", []journal.Posting{debit(journal.Captured, "", cents(80)), credit(own, "", cents(80))}, nil},
 		{"another currency", []journal.Posting{debit(journal.Captured, "", yen(80)), credit(own, "card", yen(80))}, nil},
+		{"another currency, from others to others", []journal.Posting{debit(journal.Captured, "", yen(80)), credit(journal.PaidOut, "", yen(80))}, nil},
 		{"out of balance", []journal.Posting{debit(own, "opening", cents(120))}, nil},
 		{"another customer's balance has another history", []journal.Posting{debit(own, "opening", cents(120)), credit(other, "opening", cents(120))}, nil},
 		{"the lots together must fit in 64 bits", []journal.Posting{debit(journal.Captured, "", cents(math.MaxInt64)), credit(own, "card", cents(math.MaxInt64))}, nil},

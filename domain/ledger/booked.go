@@ -29,6 +29,7 @@ func ParseEntryRef(ref Ref) (s journal.Subject, number int64, ok bool) {
 	if ref.Kind != EntryKind || i < 0 {
 		return journal.Subject{}, 0, false
 	}
+	s = journal.Subject{Kind: kind, ID: rest[:i]}
 	number, err := strconv.ParseInt(rest[i+1:], 10, 64)
-	return journal.Subject{Kind: kind, ID: rest[:i]}, number, err == nil
+	return s, number, err == nil && EntryRef(s, number) == ref // one entry has one name
 }

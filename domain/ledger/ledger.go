@@ -1,6 +1,10 @@
 // Package ledger is the write port's vocabulary: a [Command] is a request to
 // change something, as a value; it is decided where the data is, on the
 // records it names, and what it decided is a [Change].
+//
+// A subject declares its commands and records. An adapter loads the records
+// that a command names into a [View], calls [Decide], which also checks what
+// the command promised, and commits the change with its [Outcome] in one step.
 package ledger
 
 import (

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,7 @@ func TestDecide(t *testing.T) {
 		{"a record with the entry of another", ledger.Change{Put: put(after), Entries: entries(firstOfB), Answer: answer}, "count a without the entry"},
 		{"a record that stops short of its entries", ledger.Change{Put: put(after), Entries: entries(second, third), Answer: answer}, "count a without the entry"},
 		{"a record ahead of its entries", ledger.Change{Put: put(last), Entries: entries(second), Answer: answer}, "count a without the entry"},
+		{"a record at another hash than its entry", ledger.Change{Put: put(count{"a", 2, journal.Head{Number: 2, Hash: journal.Hash{9}}}), Entries: entries(second), Answer: answer}, "count a without the entry"},
 		{"an entry without its record", ledger.Change{Put: put(after), Entries: entries(second, firstOfB), Answer: answer}, "a record that it did not change"},
 		{"an entry of a record that was not named", ledger.Change{Entries: entries(firstOfC), Answer: answer}, "a record that it did not change"},
 		{"an entry that is there already", ledger.Change{Put: put(a), Entries: entries(first), Answer: answer}, "does not follow its history"},
@@ -234,5 +236,52 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestEntriesAreNamedBySubjectAndNumber(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ref  ledger.Ref
+		want journal.Subject
+		n    int64
+		ok   bool
+	}{
+		{"what EntryRef writes", ledger.EntryRef(journal.Subject{Kind: "count", ID: "a"}, 7), journal.Subject{Kind: "count", ID: "a"}, 7, true},
+		{"an id with slashes", ledger.EntryRef(journal.Subject{Kind: "count", ID: "a/b/1"}, 7), journal.Subject{Kind: "count", ID: "a/b/1"}, 7, true},
+		{"another kind of record", ledger.Ref{Kind: ledger.Kind{Name: "note"}, ID: "count/a/7"}, journal.Subject{}, 0, false},
+		{"no number", ledger.Ref{Kind: ledger.EntryKind, ID: "count/a/b"}, journal.Subject{}, 0, false},
+		{"no subject", ledger.Ref{Kind: ledger.EntryKind, ID: "7"}, journal.Subject{}, 0, false},
+		{"a kind and a number alone", ledger.Ref{Kind: ledger.EntryKind, ID: "count/7"}, journal.Subject{}, 0, false},
+		{"another spelling of the number", ledger.Ref{Kind: ledger.EntryKind, ID: "count/a/+07"}, journal.Subject{}, 0, false},
+		{"nothing", ledger.Ref{Kind: ledger.EntryKind}, journal.Subject{}, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, n, ok := ledger.ParseEntryRef(tt.ref)
+			if ok != tt.ok || ok && (s != tt.want || n != tt.n) {
+				t.Fatalf("got %+v, %d, %t", s, n, ok)
+			}
+		})
+	}
+	_, e := count{id: "a"}.next(op, "test")
+	if got := (ledger.Booked{Entry: e}).Ref(); got != ledger.EntryRef(journal.Subject{Kind: "count", ID: "a"}, 1) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A command may name more records than are searched one by one.
+func TestAViewOfMany(t *testing.T) {
+	v := ledger.NewView(op, 1000)
+	for i := range 1000 {
+		id := strconv.Itoa(i)
+		if i%2 == 0 {
+			v.Put(note{id: id}.Ref(), nil)
+		}
+		v.Put(note{id: id}.Ref(), note{id, id})
+	}
+	for _, id := range []string{"0", "1", "15", "16", "17", "999"} {
+		if n, ok := ledger.Get[note](v, note{id: id}.Ref()); !ok || n.text != id {
+			t.Errorf("at %s there is %+v, %t", id, n, ok)
+		}
 	}
 }

@@ -1,5 +1,9 @@
 // Package operation is one attempt at a command: who asked, through which
 // tool, under which key, when. One key has at most one effect.
+//
+// The host of an agent chooses the [Key] of a logical write and sends it with
+// each retry. What the key is bound to is the [Fingerprint] of what was asked:
+// the same key and fingerprint is a repeat, another fingerprint a conflict.
 package operation
 
 import (

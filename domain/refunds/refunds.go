@@ -1,6 +1,12 @@
 // Package refunds holds the rules of giving money back. [Decide] is the whole
 // of them, a function of the account, the request and the operation; [Trigger]
 // is the command that a ledger runs.
+//
+// To use the rules alone, read what is asked with [money.ParseDecimal] and
+// [ParseReason], make a [Request] of it with [Resolve], and store what [Decide]
+// returns in one transaction: the account after it, the entry and the refund. A
+// refusal is a [fault.Error] whose message is meant for the one who asked; any
+// other error is a mistake of the caller.
 package refunds
 
 import (

@@ -1,6 +1,7 @@
 package refunds
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -79,6 +80,9 @@ func (c Reverse) Reads() []ledger.Ref {
 // exchanged, so that the money is back in the lots it came from; that is so for
 // a suspended account too. The answer is the reversal.
 func (c Reverse) Decide(v ledger.View) (ledger.Change, error) {
+	if c.Reason == (Reason{}) {
+		return ledger.Change{}, errors.New("refunds: the reversal gives no reason")
+	}
 	a, ok := ledger.Get[customers.Account](v, c.Customer.Ref())
 	if !ok {
 		return ledger.Change{}, customers.NotFound(c.Customer)

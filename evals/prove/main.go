@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -105,13 +104,20 @@ func load(file string) done {
 }
 
 func save(file string, d done) {
-	b, err := json.MarshalIndent(d, "", "  ")
-	if err == nil {
-		err = cmp.Or(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, b, 0o644))
-	}
-	if err != nil {
+	if err := write(file, d); err != nil {
 		fmt.Fprintln(os.Stderr, "prove: what is proved can not be kept:", err)
 	}
+}
+
+func write(file string, d done) error {
+	b, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, b, 0o644)
 }
 
 func commit() string {

@@ -1,17 +1,15 @@
 package portstest
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 )
 
-// journalLaws are about the books, and the accounts they are about.
+// journalLaws are about the books.
 func journalLaws(law add) {
 	law("the journal explains every balance", func(w world) {
 		for n := range 5 {
@@ -80,46 +78,6 @@ func journalLaws(law add) {
 		w.proved()
 	})
 
-	law("an account is kept as it was answered", func(w world) {
-		for i, change := range []func(*customers.Open){
-			func(*customers.Open) {},
-			func(c *customers.Open) { c.Opening = cents(0) },
-			func(c *customers.Open) { c.Status = customers.Suspended },
-			func(c *customers.Open) { c.Profile.Name = `Zoë O'Brien-"Łuk" \ %s` },
-			func(c *customers.Open) { c.Profile.Name = "علی\u200cرضا" },
-			func(c *customers.Open) { c.Profile.Email = "o'brien+tag@example.com" },
-			func(c *customers.Open) {
-				c.CreatedAt = time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -3600))
-			},
-			func(c *customers.Open) { c.CreatedAt = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC) },
-		} {
-			cmd := opening(i, cents(100))
-			change(&cmd)
-			answer := w.done(cmd).Answer.(customers.Account)
-			if answer.ID != cmd.ID || answer.Profile != cmd.Profile || answer.Status != cmd.Status || answer.Balance() != cmd.Opening ||
-				answer.CreatedAt != cmd.CreatedAt.UTC().Truncate(time.Millisecond) || answer.Version() != 1 {
-				w.Errorf("answered %+v", answer)
-			}
-			if a := w.account(cmd.ID); !w.same(a, answer) {
-				w.Errorf("loaded   %+v\nanswered %+v", a, answer)
-			}
-			if list, err := w.ListAccounts(w.ctx, w.tenant, fmt.Sprintf("CUST-%05d", i-1), 1); i > 0 && (err != nil || len(list) != 1 || !w.same(list[0], answer)) {
-				w.Errorf("listed   %+v, %v\nanswered %+v", list, err, answer)
-			}
-		}
-		w.proved()
-	})
-
-	law("of many openings of one customer at once one is done", func(w world) {
-		var seen tally
-		atOnce(16, func(i int) {
-			o, err := w.do(key(), opening(1, cents(int64(1+i))))
-			seen.add(result(o, err))
-		})
-		w.want(&seen, "1 done", "15 CONFLICT/customer_exists")
-		w.proved()
-	})
-
 	law("the list of entries begins and ends where it was asked to", func(w world) {
 		c := w.opened(1, 100_00)
 		w.opened(2, 100_00)
@@ -159,49 +117,6 @@ func journalLaws(law add) {
 			if err != nil || !slices.Equal(got, tt.want) {
 				w.Errorf("%s: got %v, %v; want %v", tt.name, got, err, tt.want)
 			}
-		}
-	})
-
-	law("the list of accounts is in order of id, page by page", func(w world) {
-		numbers := []int{12, 3, 99999, 0, 7, 100, 21, 4}
-		for _, n := range numbers {
-			w.opened(n, 1)
-		}
-		w.done(refund(customer(7), 1)) // a changed account keeps its place
-		slices.Sort(numbers)
-		var want []customers.ID
-		for _, n := range numbers {
-			want = append(want, customer(n))
-		}
-		for _, limit := range []int{1, 3, len(want), 100, math.MaxInt} {
-			var got []customers.ID
-			for after := ""; len(got) <= len(want); after = got[len(got)-1].String() {
-				page, err := w.ListAccounts(w.ctx, w.tenant, after, limit)
-				if err != nil || len(page) > limit {
-					w.Fatalf("a page of %d after %q: %d, %v", limit, after, len(page), err)
-				}
-				if len(page) == 0 {
-					break
-				}
-				for _, a := range page {
-					got = append(got, a.ID)
-					if loaded := w.account(a.ID); !w.same(a, loaded) {
-						w.Errorf("listed %+v\nloaded %+v", a, loaded)
-					}
-				}
-			}
-			if !slices.Equal(got, want) {
-				w.Errorf("pages of %d: got %v, want %v", limit, got, want)
-			}
-		}
-		for _, limit := range []int{0, -1} {
-			if page, err := w.ListAccounts(w.ctx, w.tenant, "", limit); err != nil || len(page) != 0 {
-				w.Errorf("a page of %d: %d, %v", limit, len(page), err)
-			}
-		}
-		// What an account is listed after need not exist.
-		if page, err := w.ListAccounts(w.ctx, w.tenant, "CUST-00005", 1); err != nil || len(page) != 1 || page[0].ID != customer(7) {
-			w.Errorf("after CUST-00005: %+v, %v", page, err)
 		}
 	})
 

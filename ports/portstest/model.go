@@ -50,6 +50,9 @@ func Model(t *testing.T, open, model func(testing.TB) Store, lacks ...Power) {
 			"refund":   p.refund,
 			"refund 2": p.refund, // as often again, and often alike
 			"refund 3": p.refund,
+			"reverse":  p.reverse,
+			"adjust":   p.adjust,
+			"import":   p.imports,
 			"repeat":   p.repeat,
 			"reuse":    p.reuse,
 			"look up":  p.lookUp,
@@ -101,6 +104,35 @@ func (p *pair) refund(t *rapid.T) {
 	p.do(t, request{someone.Draw(t, "principal"), fmt.Sprintf("own-%d", len(p.asked)), cmd})
 }
 
+func (p *pair) reverse(t *rapid.T) {
+	p.operator(t, refunds.Reverse{Customer: customer(somebody.Draw(t, "customer")), Refund: rapid.Int64Range(0, 6).Draw(t, "number"), Reason: reason(someReason.Draw(t, "reason"))})
+}
+
+func (p *pair) adjust(t *rapid.T) {
+	change := someMoney.Draw(t, "change")
+	if rapid.Bool().Draw(t, "less") {
+		change = money.FromMinor(-change.Minor(), change.Currency())
+	}
+	p.operator(t, customers.Adjust{Customer: customer(somebody.Draw(t, "customer")), Change: change, Why: rapid.SampledFrom([]string{"Goodwill.", "It's \"late\" – \\ % $1", ""}).Draw(t, "why")})
+}
+
+func (p *pair) imports(t *rapid.T) {
+	var cmd customers.Import
+	for range rapid.IntRange(0, 4).Draw(t, "customers") {
+		// Few balances, so that some are there already with the same facts.
+		cmd.Customers = append(cmd.Customers, opening(rapid.IntRange(customersAtFirst, customersAtFirst+5).Draw(t, "customer"), cents(rapid.Int64Range(99, 100).Draw(t, "opening"))))
+	}
+	p.operator(t, cmd)
+}
+
+// operator runs a command that no client sends, if the store runs any.
+func (p *pair) operator(t *rapid.T, cmd ledger.Command) {
+	if slices.Contains(p.store.lacks, Operator) {
+		t.Skip("the store can not run it")
+	}
+	p.do(t, request{"operator", fmt.Sprintf("own-%d", len(p.asked)), cmd})
+}
+
 // repeat asks what was asked before, under its key.
 func (p *pair) repeat(t *rapid.T) {
 	if len(p.asked) == 0 {
@@ -132,6 +164,7 @@ func (p *pair) do(t *rapid.T, r request) {
 		t.Fatalf("got   %s\nmodel %s", shown(gotErr), shown(wantErr))
 	case wantErr == nil:
 		p.same(t, "the outcome", got, want)
+		p.load(t, want.Ref())
 	}
 	p.asked = append(p.asked, r)
 	for _, ref := range r.cmd.Reads() {

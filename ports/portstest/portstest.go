@@ -12,7 +12,9 @@
 //
 // There is one file for each subject; a new subject adds its own. The laws know
 // nothing of how a store works and need no hurry: it may be across a network.
-// What a ledger can not be asked to do, such as to lose an answer, is tested
+// Every law opens its customers with [customers.Open]; the test of a client
+// whose server has no resource for that wraps the client and opens them behind
+// it. What a ledger can not be asked to do, such as to lose an answer, is tested
 // where the adapter is.
 package portstest
 
@@ -58,6 +60,9 @@ const (
 	// AnyCommand: the store runs every command of this process. A client that
 	// sends commands to a server knows only those that have a form on the wire.
 	AnyCommand Power = "run any command"
+	// Operator: the store runs the commands of an operator, who corrects, reverses
+	// and imports.
+	Operator Power = "run the operator's commands"
 	// ManyTenants: the store serves every tenant. A client whose token is one
 	// tenant's does not.
 	ManyTenants Power = "serve many tenants"
@@ -90,6 +95,7 @@ var subjects = []struct {
 	laws func(add)
 }{
 	{"operations", operationLaws},
+	{"customers", customerLaws},
 	{"refunds", refundLaws},
 	{"journal", journalLaws},
 	{"at once", concurrencyLaws},
@@ -339,6 +345,8 @@ func (w world) plain(r ledger.Record) ledger.Record {
 			r.Head.Hash = journal.Hash{}
 		}
 		return r
+	case ledger.Booked:
+		return ledger.Booked{Entry: journal.Restore(r.Number(), r.Previous(), r.Hash(), r.Subject(), r.Operation(), r.Command(), slices.Clone(r.Facts()), slices.Clone(r.Postings()))}
 	case refunds.Refund:
 		if foreign {
 			r.ID, r.ProcessedAt = operation.ID{}, time.Time{}

@@ -78,6 +78,85 @@ func refundLaws(law add) {
 		w.proved()
 	})
 
+	law("a refund whose payment failed is booked back once, and its money is refundable again", func(w world) {
+		c := w.opened(1, 22_85)
+		first, err := w.do("k", refund(c, 22_85))
+		if err != nil {
+			w.Fatal(err)
+		}
+		paid := first.Answer.(refunds.Refund)
+		_, err = w.do(key(), refund(c, 1))
+		w.wantFault(err, "POLICY_VIOLATION/balance_exceeded") // the money is taken until it is known that it came back
+
+		reverse := refunds.Reverse{Customer: c, Refund: paid.Number, Reason: reason("The bank returned it: account closed.")}
+		o, err := w.do("r", reverse)
+		if err != nil {
+			w.Fatal(err)
+		}
+		r := o.Answer.(refunds.Reversal)
+		if r.Customer != c || r.Refund != paid.Number || r.Amount != paid.Amount || r.Remaining != cents(22_85) || r.Reason != reverse.Reason || r.Number != 3 {
+			w.Errorf("answered %+v", r)
+		}
+		if loaded, ok := get[refunds.Reversal](w, r.Ref()); !ok || loaded != r {
+			w.Errorf("loaded %+v, answered %+v", loaded, r)
+		}
+		if again, err := w.do("r", reverse); err != nil || !again.Replayed || again.Answer != o.Answer {
+			w.Errorf("the repeat: %s", result(again, err))
+		}
+		_, err = w.do(key(), reverse)
+		w.wantFault(err, "CONFLICT/already_reversed")
+		w.balance(c, 22_85, 3)
+
+		now := paid
+		now.Status = refunds.Reversed
+		if list := w.refundsOf(c); len(list) != 1 || list[0] != now {
+			w.Errorf("listed %+v", list)
+		}
+		if loaded, ok := get[refunds.Refund](w, paid.Ref()); !ok || loaded != now {
+			w.Errorf("loaded %+v", loaded)
+		}
+		// The answer under the refund's key is what it was.
+		if again, err := w.do("k", refund(c, 22_85)); err != nil || !again.Replayed || again.Answer != first.Answer {
+			w.Errorf("the refund's repeat: %s, %+v", result(again, err), again.Answer)
+		}
+		w.done(refund(c, 22_85))
+		w.balance(c, 0, 4)
+		w.proved()
+	}, Operator)
+
+	law("of many reversals of one refund at once one is done", func(w world) {
+		c := w.opened(1, 100_00)
+		w.done(refund(c, 10_00))
+		w.done(refund(c, 20_00))
+		var seen tally
+		atOnce(24, func(i int) {
+			o, err := w.do(key(), refunds.Reverse{Customer: c, Refund: int64(2 + i%2), Reason: reason("The bank returned it.")})
+			seen.add(result(o, err))
+		})
+		w.want(&seen, "2 done", "22 CONFLICT/already_reversed")
+		w.balance(c, 100_00, 5)
+		w.proved()
+	}, Operator)
+
+	law("only a refund is reversed", func(w world) {
+		c, other := w.opened(1, 100_00), w.opened(2, 100_00)
+		w.done(refund(c, 10_00))
+		for name, cmd := range map[string]refunds.Reverse{
+			"the opening balance":        {Customer: c, Refund: 1},
+			"an entry that is not there": {Customer: c, Refund: 3},
+			"no entry":                   {Customer: c, Refund: 0},
+			"less than no entry":         {Customer: c, Refund: -1},
+			"another customer's":         {Customer: other, Refund: 2},
+		} {
+			cmd.Reason = reason("The bank returned it.")
+			if _, err := w.do(key(), cmd); faultOf(err) != "NOT_FOUND/refund_not_found" {
+				w.Errorf("%s: %v", name, err)
+			}
+		}
+		w.balance(c, 90_00, 2)
+		w.proved()
+	}, Operator)
+
 	law("amounts are exact in any currency, up to 64 bits", func(w world) {
 		for i, tt := range []struct {
 			currency       string
