@@ -51,7 +51,7 @@ func TestSchemaAndServerAgree(t *testing.T) {
 }
 
 // judge returns the issues of a document, whatever the use case makes of it.
-func judge(t *rapid.T, s *Server, tool tool, doc string) []fault.Issue {
+func judge(t *rapid.T, s desk, tool tool, doc string) []fault.Issue {
 	args, err := strictjson.Check([]byte(doc))
 	if err != nil {
 		t.Fatal(err)

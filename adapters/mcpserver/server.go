@@ -59,26 +59,31 @@ type Options struct {
 	Log                 *slog.Logger
 }
 
-// Server answers tool calls for one principal.
+// Server answers tool calls.
 type Server struct {
-	app       *app.App
-	principal access.Principal
-	tools     map[string]tool
-	options   Options
+	app     *app.App
+	tools   map[string]tool
+	options Options
 }
 
 // New makes a server. It fails on an unknown toolset.
-func New(a *app.App, principal access.Principal, o Options) (*Server, error) {
+func New(a *app.App, o Options) (*Server, error) {
 	tools, err := selectTools(o.Toolsets, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{a, principal, tools, o}, nil
+	return &Server{a, tools, o}, nil
 }
 
-// Protocol returns the SDK's side of the server: everything but the tools
+// desk is the server as one principal has it.
+type desk struct {
+	*Server
+	principal access.Principal
+}
+
+// protocol returns the SDK's side of the server: everything but the tools
 // themselves. Its tools/list shows what the principal may use.
-func (s *Server) Protocol() *mcp.Server {
+func (s desk) protocol() *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "refund-ledger", Title: "Refund Ledger", Version: s.options.Version},
 		&mcp.ServerOptions{
@@ -103,11 +108,13 @@ func (s *Server) Protocol() *mcp.Server {
 	return server
 }
 
-// ServeStdio serves one session until in ends or ctx does. What was accepted
-// until then is answered; an error says that some of it could not be.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	t := NewStdio(in, out, s.options.Log, s)
-	if _, err := s.Protocol().Connect(context.WithoutCancel(ctx), t, nil); err != nil {
+// ServeStdio serves one session of a principal until in ends or ctx does. What
+// was accepted until then is answered; an error says that some of it could not
+// be.
+func (s *Server) ServeStdio(ctx context.Context, who access.Principal, in io.Reader, out io.Writer) error {
+	d := desk{s, who}
+	t := NewStdio(in, out, s.options.Log, d)
+	if _, err := d.protocol().Connect(context.WithoutCancel(ctx), t, nil); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, t.Stop)()
@@ -121,7 +128,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 }
 
 // handle answers a call that came through the SDK.
-func (s *Server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s desk) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	call := toolCall{Name: req.Params.Name, Key: func(string) {}}
 	var err error
 	if len(req.Params.Arguments) > 0 {
@@ -146,7 +153,7 @@ func (s *Server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 }
 
 // Call answers a call that came over stdio, as the bytes of its result.
-func (s *Server) Call(ctx context.Context, call toolCall) ([]byte, *jsonrpc.Error) {
+func (s desk) Call(ctx context.Context, call toolCall) ([]byte, *jsonrpc.Error) {
 	a, failed := s.answer(ctx, call)
 	if failed != nil {
 		return nil, failed
@@ -156,7 +163,7 @@ func (s *Server) Call(ctx context.Context, call toolCall) ([]byte, *jsonrpc.Erro
 
 // answer is the one way every call takes: find the tool, permit, read the key,
 // check the arguments, run, put the outcome into words, log it.
-func (s *Server) answer(ctx context.Context, call toolCall) (a answer, failed *jsonrpc.Error) {
+func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *jsonrpc.Error) {
 	began := time.Now()
 	t, known := s.tools[call.Name]
 	if !known {

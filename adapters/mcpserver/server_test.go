@@ -73,7 +73,7 @@ func (c called) issues(t *testing.T) string {
 	return strings.Join(lines, "; ")
 }
 
-func callTool(t *testing.T, s *Server, tool, arguments, meta string) called {
+func callTool(t *testing.T, s desk, tool, arguments, meta string) called {
 	t.Helper()
 	c := toolCall{Name: tool, Key: func(string) {}}
 	for _, part := range []struct {
@@ -103,7 +103,7 @@ func keyed(key string) string { return `{"` + MetaKey + `":` + key + `}` }
 
 const ten = `{"customer_id":"CUST-00001","amount":10,"reason":"Item arrived damaged"}`
 
-func balance(t *testing.T, s *Server) string {
+func balance(t *testing.T, s desk) string {
 	t.Helper()
 	out := callTool(t, s, "get_customer_record", `{"customer_id":"CUST-00001"}`, "")
 	_, rest, _ := strings.Cut(string(out.raw), `"structuredContent":`)
@@ -292,7 +292,7 @@ func TestAReadOnlyServerHasNoToolsThatChange(t *testing.T) {
 	}
 }
 
-func names(t *testing.T, s *Server) string {
+func names(t *testing.T, s desk) string {
 	t.Helper()
 	var l []string
 	for tool, err := range connect(t, s).Tools(t.Context(), nil) {
@@ -305,10 +305,10 @@ func names(t *testing.T, s *Server) string {
 }
 
 // connect is a client of the SDK's side of the server.
-func connect(t *testing.T, s *Server) *mcp.ClientSession {
+func connect(t *testing.T, s desk) *mcp.ClientSession {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
-	if _, err := s.Protocol().Connect(t.Context(), there, nil); err != nil {
+	if _, err := s.protocol().Connect(t.Context(), there, nil); err != nil {
 		t.Fatal(err)
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), here, nil)

@@ -71,7 +71,7 @@ func TestDeclarations(t *testing.T) {
 }
 
 // newServer is a server over a fresh memory ledger with the demo customers.
-func newServer(t testing.TB, change func(*Options)) *Server {
+func newServer(t testing.TB, change func(*Options)) desk {
 	t.Helper()
 	tenant, err := access.ParseTenant("default")
 	if err != nil {
@@ -84,7 +84,7 @@ func newServer(t testing.TB, change func(*Options)) *Server {
 	return newServerFor(t, who, change)
 }
 
-func newServerFor(t testing.TB, who access.Principal, change func(*Options)) *Server {
+func newServerFor(t testing.TB, who access.Principal, change func(*Options)) desk {
 	t.Helper()
 	store := memory.New()
 	if err := demo.Seed(t.Context(), store, who.Tenant(), system.Clock{}, system.IDs{}); err != nil {
@@ -94,9 +94,9 @@ func newServerFor(t testing.TB, who access.Principal, change func(*Options)) *Se
 	if change != nil {
 		change(&o)
 	}
-	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 10 * time.Second}, who, o)
+	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 10 * time.Second}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return desk{s, who}
 }

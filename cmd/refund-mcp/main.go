@@ -82,7 +82,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	defer s.Close() // what it could not finish is in the log
 	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout}
-	server, err := mcpserver.New(a, c.Principal, mcpserver.Options{
+	server, err := mcpserver.New(a, mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		RequireOperationKey: c.RequireOperationKey, Log: log.Logger,
 	})
@@ -90,7 +90,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		log.Error("the server can not start", "cause", err.Error())
 		return exitFailed
 	}
-	if err := server.ServeStdio(ctx, stdin, protocol); err != nil {
+	if err := server.ServeStdio(ctx, c.Principal, stdin, protocol); err != nil {
 		log.Error("the session did not end cleanly", "cause", err.Error())
 		return exitFailed
 	}
