@@ -5,7 +5,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"os"
-		"strconv"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,7 +32,6 @@ func opOf() operation.Operation {
 	return op
 }
 
-var usd, _ = money.ParseCurrency("USD")
 var why, _ = refunds.ParseReason("damaged on arrival, customer sent photos")
 
 func cust(n int) customers.ID { id, _ := customers.ParseID(fmt.Sprintf("CUST-%05d", n)); return id }

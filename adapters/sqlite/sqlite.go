@@ -7,6 +7,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -71,12 +72,11 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := prepare(ctx, path); err != nil {
 		return nil, fmt.Errorf("sqlite: the ledger file %s: %w", path, explain(err))
 	}
-	db := &database{
-		writers: open(path, "_txlock=immediate"),
-		readers: open(path, "_pragma=query_only(true)"),
-		path:    path,
-		turn:    make(chan struct{}, 1),
+	writer, err := driver.NewConnector(dsn(path))
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
 	}
+	db := &database{readers: open(path, "&_pragma=query_only(true)"), writer: writer, turn: make(chan struct{}, 1)}
 	db.readers.SetMaxOpenConns(Readers)
 	db.readers.SetMaxIdleConns(Readers)
 	return &Store{sqlstore.New(db, dialect{}, 1), db}, nil
@@ -88,17 +88,22 @@ func (s *Store) Close() error {
 	return s.db.close()
 }
 
-// open makes a pool of connections to the file; it opens none yet.
-func open(path, more string) *sql.DB {
+// dsn names the file and what each connection to it sets.
+func dsn(path string) string {
 	at := url.URL{Scheme: "file", Path: path}
 	pragma := func(name, value string) string { return "&_pragma=" + name + "(" + value + ")" }
-	db, err := sql.Open("sqlite", at.String()+"?"+more+
-		pragma("busy_timeout", strconv.FormatInt(BusyTimeout.Milliseconds(), 10))+
-		pragma("journal_mode", "wal")+
-		pragma("synchronous", "full")+
-		pragma("wal_autocheckpoint", strconv.Itoa(checkpointPages))+
-		pragma("cache_size", "-"+strconv.Itoa(cacheKiB))+
-		pragma("trusted_schema", "off"))
+	return at.String() + "?_dqs=0" +
+		pragma("busy_timeout", strconv.FormatInt(BusyTimeout.Milliseconds(), 10)) +
+		pragma("journal_mode", "wal") +
+		pragma("synchronous", "full") +
+		pragma("wal_autocheckpoint", strconv.Itoa(checkpointPages)) +
+		pragma("cache_size", "-"+strconv.Itoa(cacheKiB)) +
+		pragma("trusted_schema", "off")
+}
+
+// open makes a pool of connections to the file; it opens none yet.
+func open(path, more string) *sql.DB {
+	db, err := sql.Open("sqlite", dsn(path)+more)
 	if err != nil {
 		panic(err) // the driver is in the program
 	}
@@ -111,7 +116,7 @@ const migrateTries = 5
 
 // prepare makes the file and its schema, and makes sure that it can be written.
 func prepare(ctx context.Context, path string) error {
-	db := open(path, "_txlock=immediate")
+	db := open(path, "&_txlock=immediate")
 	defer db.Close()
 	want, err := sqlstore.Newest(migrations())
 	if err != nil {
@@ -160,89 +165,12 @@ func writable(ctx context.Context, db *sql.DB) error {
 
 // database implements sqlstore.DB.
 type database struct {
-	path    string
-	writers *sql.DB
 	readers *sql.DB
 	read    sync.Map // text of a query -> *sql.Stmt of readers
 
-	turn chan struct{} // holds one value while conn is in use
-	conn *conn
-}
-
-// conn is the connection that writes, with its prepared statements.
-type conn struct {
-	db         *database
-	c          *sql.Conn
-	statements map[string]*sql.Stmt
-	broken     bool
-}
-
-// Writer waits for the one connection that writes.
-func (db *database) Writer(ctx context.Context) (sqlstore.Conn, error) {
-	select {
-	case db.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if db.conn == nil {
-		c, err := db.writers.Conn(ctx)
-		if err != nil {
-			<-db.turn
-			return nil, err
-		}
-		db.conn = &conn{db, c, map[string]*sql.Stmt{}, false}
-	}
-	return db.conn, nil
-}
-
-// Run runs the steps. It does not look at ctx: a statement waits at most
-// BusyTimeout, and then only for another process.
-func (c *conn) Run(_ context.Context, steps ...sqlstore.Step) error {
-	ctx := context.Background()
-	for _, s := range steps {
-		stmt := c.statements[s.SQL]
-		if stmt == nil {
-			var err error
-			if stmt, err = c.c.PrepareContext(ctx, s.SQL); err != nil {
-				return c.failed(err)
-			}
-			c.statements[s.SQL] = stmt
-		}
-		if s.Row == nil {
-			if _, err := stmt.ExecContext(ctx, s.Args...); err != nil {
-				return c.failed(err)
-			}
-			continue
-		}
-		rows, err := stmt.QueryContext(ctx, s.Args...)
-		if err != nil {
-			return c.failed(err)
-		}
-		if err := each(rows, s.Row); err != nil {
-			return c.failed(err)
-		}
-	}
-	return nil
-}
-
-// failed notes an error after which nobody knows what the connection is worth.
-func (c *conn) failed(err error) error {
-	c.broken = c.broken || isLost(err)
-	return err
-}
-
-// Release lets the next one write. A broken connection is closed first, which
-// rolls back what it had begun.
-func (c *conn) Release() {
-	if c.broken {
-		for _, s := range c.statements {
-			_ = s.Close()
-		}
-		_ = c.c.Raw(func(any) error { return sqlBad })
-		_ = c.c.Close()
-		c.db.conn = nil
-	}
-	<-c.db.turn
+	writer sqldriver.Connector
+	turn   chan struct{} // holds one value while conn is in use
+	conn   *conn         // nil until it is needed, and after it broke
 }
 
 // Read runs the steps on one state of the file.
@@ -297,7 +225,7 @@ func each(rows *sql.Rows, f func(sqlstore.Row) error) error {
 
 func (db *database) close() error {
 	if db.conn != nil {
-		_ = db.conn.c.Close()
+		db.conn.close()
 	}
-	return errors.Join(db.readers.Close(), db.writers.Close())
+	return db.readers.Close()
 }

@@ -1,14 +1,39 @@
 package sqlite_test
 
 import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/sqlite"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/refunds"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
 func TestLaws(t *testing.T) { portstest.Ledger(t, open) }
+
+func TestLikeMemory(t *testing.T) {
+	portstest.Model(t, open, func(testing.TB) portstest.Store { return memory.New() })
+}
 
 // open opens a ledger in a new file.
 func open(t testing.TB) portstest.Store {
@@ -27,4 +52,334 @@ func openAt(t testing.TB, path string) *sqlite.Store {
 		}
 	})
 	return s
+}
+
+var (
+	acme  = must(access.ParseTenant("acme"))
+	usd   = must(money.ParseCurrency("USD"))
+	alice = must(customers.ParseID("CUST-00001"))
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func ask(key string) operation.Operation {
+	op := operation.Operation{Tenant: acme, Principal: "bot", Via: "desk", Tool: "trigger_refund", Key: must(operation.ParseKey(key)), At: time.UnixMilli(1_770_000_000_123).UTC()}
+	_, _ = rand.Read(op.ID[:])
+	return op
+}
+
+func opening(cents int64) ledger.Command {
+	return customers.Open{
+		ID: alice, Profile: customers.Profile{Name: "Alice", Email: "alice@example.com"}, Status: customers.Active,
+		Opening: money.FromMinor(cents, usd), CreatedAt: time.UnixMilli(0),
+	}
+}
+
+func refund(cents int64) ledger.Command {
+	return refunds.Trigger{Request: refunds.Request{Customer: alice, Amount: money.FromMinor(cents, usd), Reason: must(refunds.ParseReason("Arrived broken."))}}
+}
+
+func do(t testing.TB, s *sqlite.Store, key string, cmd ledger.Command) ledger.Outcome {
+	t.Helper()
+	o, err := s.Do(t.Context(), ask(key), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func account(t testing.TB, s *sqlite.Store) customers.Account {
+	t.Helper()
+	v, err := s.Load(t.Context(), acme, alice.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok := ledger.Get[customers.Account](v, alice.Ref())
+	if !ok {
+		t.Fatal("there is no account")
+	}
+	return a
+}
+
+func TestWhatIsAnsweredIsThereAfterARestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a ledger? 100% #1.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(100_00))
+	first := do(t, s, "k", refund(10_00))
+	before := account(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Do(t.Context(), ask("late"), refund(1)); fault.CodeOf(err) != fault.BackendUnavailable {
+		t.Errorf("a closed store answers %v", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+
+	s = openAt(t, path)
+	if after := account(t, s); after.Head != before.Head || after.Balance() != before.Balance() {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	again := do(t, s, "k", refund(10_00))
+	if !again.Replayed || again.Answer != first.Answer || again.Operation != first.Operation {
+		t.Errorf("first %+v, after a restart %+v", first, again)
+	}
+}
+
+// writeTo is set in the environment of another process of this test.
+const writeTo = "LEDGER_TEST_WRITE_TO"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(writeTo); path != "" {
+		if err := storm(context.Background(), path, fmt.Sprint(os.Getpid())); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const stormOf = 200
+
+// storm makes many refunds of one cent from many callers.
+func storm(ctx context.Context, path, name string) error {
+	s, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	errs := make([]error, stormOf)
+	for i := range stormOf {
+		all.Go(func() { _, errs[i] = s.Do(ctx, ask(fmt.Sprintf("%s-%d", name, i)), refund(1)) })
+	}
+	all.Wait()
+	return errors.Join(append(errs, s.Close())...)
+}
+
+func TestSeveralProcessesShareAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	const processes = 3
+	s := openAt(t, path)
+	do(t, s, "open", opening(stormOf*(processes+1)+5))
+	var all sync.WaitGroup
+	for range processes {
+		all.Go(func() {
+			c := exec.Command(must(os.Executable()))
+			c.Env = append(os.Environ(), writeTo+"="+path)
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	if err := storm(t.Context(), path, "here"); err != nil { // a second store in this process
+		t.Error(err)
+	}
+	all.Wait()
+	if a := account(t, s); a.Balance().Minor() != 5 || a.Version() != stormOf*(processes+1)+1 {
+		t.Errorf("%s at version %d", a.Balance(), a.Version())
+	}
+}
+
+func TestSeveralProcessesMakeTheFileAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			s, err := sqlite.Open(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = s.Close()
+		})
+	}
+	all.Wait()
+}
+
+func TestWhatIsInTheWayIsSaid(t *testing.T) {
+	folder := t.TempDir()
+	refused := func(name, path string, want ...string) {
+		t.Helper()
+		s, err := sqlite.Open(t.Context(), path)
+		if err == nil {
+			_ = s.Close()
+			t.Errorf("%s: opened", name)
+			return
+		}
+		for _, w := range append(want, path) {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v does not say %q", name, err, w)
+			}
+		}
+	}
+	refused("no such folder", filepath.Join(folder, "none", "ledger.db"), "can not be opened", "folder")
+	text := filepath.Join(folder, "text.db")
+	if err := os.WriteFile(text, []byte(strings.Repeat("This is no database. ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("another sort of file", text, "no SQLite file")
+	refused("a folder", folder, "can not be opened")
+
+	newer := filepath.Join(folder, "newer.db")
+	_ = openAt(t, newer)
+	exec1(t, newer, `INSERT INTO schema_version (version_id, is_applied) VALUES (99, 1)`)
+	refused("a newer schema", newer, "version 99", "newer release")
+}
+
+// A user who may only read gets an error at the start. Root may always write,
+// so the test runs itself as somebody else.
+func TestAFileThatCanNotBeWritten(t *testing.T) {
+	if path := os.Getenv("LEDGER_TEST_READ_ONLY"); path != "" {
+		_, err := sqlite.Open(t.Context(), path)
+		fmt.Println("says:", err)
+		return
+	}
+	folder, err := os.MkdirTemp("", "readonly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "ledger.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	test := filepath.Join(folder, "test")
+	if out, err := exec.Command("cp", must(os.Executable()), test).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, mode := range map[string]fs.FileMode{path: 0o444, folder: 0o555} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(test, "-test.run", "^TestAFileThatCanNotBeWritten$")
+	c.Dir = "/"
+	c.Env = append(os.Environ(), "LEDGER_TEST_READ_ONLY="+path)
+	if os.Getuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := c.CombinedOutput()
+	if err != nil || !regexp.MustCompile(`says: sqlite: the ledger file .*can not be (written|opened)`).Match(out) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// exec1 runs a statement past the store, as an operator might.
+func exec1(t testing.TB, path, statement string, args ...any) {
+	t.Helper()
+	if err := try(path, statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func try(path, statement string, args ...any) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Exec(statement, args...)
+	return err
+}
+
+func TestTheDatabaseChecksAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(100_00))
+	do(t, s, "k", refund(10_00))
+	do(t, s, "r", refunds.Reverse{Customer: alice, Refund: 2, Reason: must(refunds.ParseReason("The payment failed."))})
+	do(t, s, "a", customers.Adjust{Customer: alice, Change: money.FromMinor(-5, usd), Why: "A cent too many."})
+	zeros := "zeroblob(32)"
+	for _, tt := range []struct{ name, statement string }{
+		{"a balance below zero", `UPDATE accounts SET balance_minor = -1, version = version + 1`},
+		{"a lot below zero", `UPDATE lots SET balance_minor = -1`},
+		{"a version that stands still", `UPDATE accounts SET balance_minor = 1`},
+		{"another currency", `UPDATE accounts SET currency = 'EUR', version = version + 1`},
+		{"a status nobody knows", `UPDATE accounts SET status = 'happy', version = version + 1`},
+		{"an account deleted", `DELETE FROM accounts`},
+		{"a lot deleted", `DELETE FROM lots`},
+		{"an entry changed", `UPDATE entries SET command = 'x'`},
+		{"an entry deleted", `DELETE FROM entries`},
+		{"a posting changed", `UPDATE lines SET amount_minor = 1`},
+		{"a posting deleted", `DELETE FROM lines`},
+		{"an operation changed", `UPDATE operations SET fingerprint = ` + zeros},
+		{"an operation deleted", `DELETE FROM operations`},
+		{"a refund changed", `UPDATE refunds SET amount_minor = 1`},
+		{"a refund deleted", `DELETE FROM refunds`},
+		{"a reversal changed", `UPDATE reversals SET amount_minor = 1`},
+		{"an adjustment changed", `UPDATE adjustments SET change_minor = 1`},
+		{"a key twice", `INSERT INTO operations SELECT * FROM operations`},
+		{"an entry's number twice", `INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, number, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
+		{"an entry that does not balance", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 5, 'USD'), (99, 2, 'paid_out', '', 'credit', 4, 'USD');
+			INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, 99, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
+		{"an entry that balances over two currencies only", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 5, 'USD'), (99, 2, 'paid_out', '', 'credit', 5, 'EUR');
+			INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, 99, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
+		{"a posting for an entry that is there", `INSERT INTO lines VALUES (1, 7, 'captured', '', 'debit', 5, 'USD')`},
+		{"a posting of nothing", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 0, 'USD')`},
+		{"a text for a number", `UPDATE lots SET balance_minor = 'much'`},
+	} {
+		if err := try(path, "BEGIN; "+tt.statement+"; COMMIT"); err == nil {
+			t.Errorf("%s: the database lets it pass", tt.name)
+		}
+	}
+	if a := account(t, s); a.Version() != 4 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A record that was changed past the store is an error for those who ask for
+// it, and for nobody else.
+func TestARecordThatIsCorrupt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(100_00))
+	bob := customers.Open{ID: must(customers.ParseID("CUST-00002")), Profile: customers.Profile{Name: "B", Email: "b@c"}, Status: customers.Active, Opening: money.FromMinor(7, usd), CreatedAt: time.UnixMilli(0)}
+	do(t, s, "bob", bob)
+	exec1(t, path, `UPDATE lots SET balance_minor = 99 WHERE account = 'CUST-00001'`)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if i%2 == 0 {
+				if _, err := s.Do(t.Context(), ask(fmt.Sprintf("a%d", i)), refund(1)); err == nil || fault.Of(err) != nil {
+					t.Errorf("a corrupt account: %v", err)
+				}
+				return
+			}
+			cmd := refund(1).(refunds.Trigger)
+			cmd.Customer = bob.ID
+			_, err := s.Do(t.Context(), ask(fmt.Sprintf("b%d", i)), cmd)
+			if f := fault.Of(err); err != nil && (f == nil || f.Reason != "balance_exceeded") {
+				t.Errorf("its neighbour: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if _, err := s.Load(t.Context(), acme, alice.Ref()); err == nil || !strings.Contains(err.Error(), "lots do not sum") {
+		t.Errorf("Load: %v", err)
+	}
+}
+
+func TestMigrationsGoForwardOnly(t *testing.T) {
+	files, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "+goose Down") {
+			t.Errorf("%s goes back", f)
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,7 +33,6 @@ func opOf() operation.Operation {
 	return op
 }
 
-var usd, _ = money.ParseCurrency("USD")
 var why, _ = refunds.ParseReason("damaged on arrival, customer sent photos")
 
 func cust(n int) customers.ID { id, _ := customers.ParseID(fmt.Sprintf("CUST-%05d", n)); return id }
@@ -100,6 +101,12 @@ func TestZZ(t *testing.T) {
 	for _, hot := range []bool{false, true} {
 		s := openAt(t, filepath.Join(t.TempDir(), "l.db"))
 		fill(t, s, 10000)
+		if p := os.Getenv("PROF"); p != "" {
+			f, _ := os.Create(fmt.Sprintf("%s-%v", p, hot))
+			runtime.SetCPUProfileRate(500)
+			pprof.StartCPUProfile(f)
+		}
 		loadRun(t, s, "sqlite", clients, hot, d)
+		pprof.StopCPUProfile()
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,6 +116,11 @@ type Changes struct {
 type Backend interface {
 	// Keeps reports whether there is a place for records of the kind.
 	Keeps(ledger.Kind) bool
+	// Stores reports whether a decision may make or change the record.
+	Stores(ledger.Record) bool
+	// Implied says which other record r changes by being there, and how; set is
+	// nil if none. That record is not written: the backend reads it so.
+	Implied(r ledger.Record) (ref ledger.Ref, set func(ledger.Record) ledger.Record)
 	// Begin begins a transaction and returns the records named, locked until its
 	// end, and the outcomes under the keys. If it fails, there is none.
 	Begin(ctx context.Context, names []Name, keys []Key) (State, Tx, error)
@@ -335,12 +341,13 @@ func (c *Committer) try(batch []*write) error {
 	if err != nil {
 		return err
 	}
-	g := ground{keeps: c.backend.Keeps, records: make(map[Name]*slot, len(names)), outcomes: state.Outcomes}
+	g := ground{backend: c.backend, records: make(map[Name]*slot, len(names)), outcomes: state.Outcomes}
 	if g.outcomes == nil {
 		g.outcomes = make(map[Key]ledger.Outcome, len(batch))
 	}
 	for _, n := range names {
 		g.records[n] = &slot{before: state.Records[n], now: state.Records[n]}
+		g.readsEntries = g.readsEntries || n.Ref.Kind == ledger.EntryKind
 	}
 	for _, w := range batch {
 		w.answer.outcome, w.answer.err = g.decide(w)
@@ -375,12 +382,15 @@ func named(batch []*write) ([]Name, []Key) {
 
 // ground is what the next write of a batch is decided on.
 type ground struct {
-	keeps    func(ledger.Kind) bool
+	backend  Backend
 	records  map[Name]*slot
 	outcomes map[Key]ledger.Outcome
-	changed  []Name // in order of their first change
-	entries  []journal.Entry
-	done     []ledger.Outcome
+	// readsEntries is true if a write of the batch names an entry.
+	readsEntries bool
+
+	changed []Name // in order of their first change
+	entries []journal.Entry
+	done    []ledger.Outcome
 }
 
 type slot struct {
@@ -403,8 +413,8 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 		return ledger.Outcome{}, err
 	}
 	for _, r := range append(change.Put[:len(change.Put):len(change.Put)], change.Answer) {
-		if kind := r.Ref().Kind; !g.keeps(kind) {
-			return ledger.Outcome{}, fmt.Errorf("committer: no place for records of the kind %s", kind.Name)
+		if !g.backend.Stores(r) {
+			return ledger.Outcome{}, fmt.Errorf("committer: no place for the %T of the kind %s", r, r.Ref().Kind.Name)
 		}
 	}
 	for _, r := range change.Put {
@@ -412,10 +422,18 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 	}
 	// An answer that the command did not name is a record that it made: a refund
 	// is numbered by the decision.
-	if _, there := g.records[Name{w.op.Tenant, change.Answer.Ref()}]; !there {
+	if !slices.Contains(w.reads, change.Answer.Ref()) {
 		g.put(w.op.Tenant, change.Answer)
 	}
 	o := ledger.Outcome{Operation: w.op, Command: w.cmd.Name(), Fingerprint: w.fingerprint, Answer: change.Answer}
+	if g.readsEntries {
+		for _, e := range change.Entries {
+			booked := ledger.Booked{Entry: e}
+			if s := g.records[Name{w.op.Tenant, booked.Ref()}]; s != nil {
+				s.now = booked
+			}
+		}
+	}
 	g.entries = append(g.entries, change.Entries...)
 	g.done = append(g.done, o)
 	g.outcomes[key] = o
@@ -434,6 +452,11 @@ func (g *ground) put(t access.Tenant, r ledger.Record) {
 		g.changed = append(g.changed, n)
 	}
 	s.now = r
+	if ref, set := g.backend.Implied(r); set != nil {
+		if other := g.records[Name{t, ref}]; other != nil && other.now != nil {
+			other.now = set(other.now)
+		}
+	}
 }
 
 func (g *ground) changes() Changes {

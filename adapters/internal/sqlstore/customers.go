@@ -35,14 +35,15 @@ var lotTable = Table{"lots", []Column{
 	{"balance_minor", Int, State},
 }}
 
-// accountAnswerTable keeps what a person is called in an answer that was an
-// account: the rest of the account as it was then follows from its journal.
+// accountAnswerTable keeps, of an answer that was an account, what may change
+// without leaving the old value in the journal.
 var accountAnswerTable = Table{"account_answers", []Column{
 	{"tenant", Text, Key},
 	{"principal", Text, Key},
 	{"key", Text, Key},
 	{"name", Text, State},
 	{"email", Text, State},
+	{"status", Text, Fixed},
 }}
 
 type accountCodec struct {
@@ -74,7 +75,7 @@ func newAccountCodec(d Dialect) *accountCodec {
 		FROM (SELECT tenant, id FROM accounts WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3) r
 		JOIN lots l ON l.tenant = r.tenant AND l.account = r.id
 		ORDER BY l.account, l.position`
-	c.answerProfiles = `SELECT k.n, r.id, w.name, w.email, r.currency, r.created_at, e.hash
+	c.answerProfiles = `SELECT k.n, r.id, w.name, w.email, w.status, r.currency, r.created_at, e.hash
 		FROM ` + d.Keys(c.answerKeys...) + `
 		JOIN account_answers w ON w.tenant = k.tenant AND w.principal = k.principal AND w.key = k.key
 		JOIN accounts r ON r.tenant = k.tenant AND r.id = k.id
@@ -87,6 +88,11 @@ func newAccountCodec(d Dialect) *accountCodec {
 }
 
 func (c *accountCodec) kind() ledger.Kind { return customers.Kind }
+
+func (c *accountCodec) stores(r ledger.Record) bool {
+	_, ok := r.(customers.Account)
+	return ok
+}
 
 func (c *accountCodec) load(refs []committer.Name, lock bool, put func(int, ledger.Record)) ([]Step, func() error) {
 	keys := make([][]any, len(refs))
@@ -159,12 +165,12 @@ func (c *accountCodec) write(w *writes, ch committer.Changed) {
 	}
 }
 
-// answer keeps the profile, which may change; the lots of then are the sums of
-// the postings up to the version.
+// answer keeps profile and status, which may change; the lots of then are the
+// sums of the postings up to the version.
 func (c *accountCodec) answer(w *writes, o operation.Operation, r ledger.Record) answerRef {
 	a := r.(customers.Account)
-	w.add(Insert, &accountAnswerTable, o.Tenant.String(), o.Principal, o.Key.String(), a.Name, a.Email)
-	return answerRef{customers.Kind.Name, a.ID.String(), a.Version(), a.Status.String()}
+	w.add(Insert, &accountAnswerTable, o.Tenant.String(), o.Principal, o.Key.String(), a.Name, a.Email, a.Status.String())
+	return answerRef{customers.Kind.Name, a.ID.String(), a.Version()}
 }
 
 func (c *accountCodec) answers(list []*kept) ([]Step, func() error) {
@@ -179,10 +185,10 @@ func (c *accountCodec) answers(list []*kept) ([]Step, func() error) {
 		{c.answerProfiles, c.dialect.KeyArgs(c.answerKeys, profiles), func(r Row) error {
 			var n int
 			var a accountRow
-			if err := r.Scan(&n, &a.id, &a.name, &a.email, &a.currency, &a.createdAt, &a.hash); err != nil {
+			if err := r.Scan(&n, &a.id, &a.name, &a.email, &a.status, &a.currency, &a.createdAt, &a.hash); err != nil {
 				return err
 			}
-			a.status, a.version = list[n-1].answer.status, list[n-1].answer.number
+			a.version = list[n-1].answer.number
 			rows[n-1] = &a
 			return nil
 		}},

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 )
@@ -50,19 +52,98 @@ var Postings = &Table{"postings", []Column{
 	{"currency", Text, Fixed},
 }}
 
-type journalCodec struct{ page, pagePostings string }
+const entryColumns = `r.number, r.op, r.principal, r.via, r.tool, r.key, r.at, r.command, r.facts, r.previous, r.hash`
 
-func newJournalCodec(Dialect) *journalCodec {
-	return &journalCodec{
-		page: `SELECT r.number, r.op, r.principal, r.via, r.tool, r.key, r.at, r.command, r.facts, r.previous, r.hash FROM entries r
-			WHERE r.tenant = $1 AND r.subject_kind = $2 AND r.subject_id = $3 AND r.number > $4 AND r.number <= $5 ORDER BY r.number`,
-		pagePostings: `SELECT p.number, p.account, p.lot, p.side, p.amount_minor, p.currency FROM postings p
-			WHERE p.tenant = $1 AND p.subject_kind = $2 AND p.subject_id = $3 AND p.number > $4 AND p.number <= $5 ORDER BY p.number, p.position`,
+const (
+	entryPage = `SELECT ` + entryColumns + ` FROM entries r
+		WHERE r.tenant = $1 AND r.subject_kind = $2 AND r.subject_id = $3 AND r.number > $4 AND r.number <= $5 ORDER BY r.number`
+	postingPage = `SELECT p.number, p.account, p.lot, p.side, p.amount_minor, p.currency FROM postings p
+		WHERE p.tenant = $1 AND p.subject_kind = $2 AND p.subject_id = $3 AND p.number > $4 AND p.number <= $5 ORDER BY p.number, p.position`
+)
+
+// entryCodec keeps the journal. An entry never changes, so there is nothing to
+// lock.
+type entryCodec struct {
+	dialect         Dialect
+	keys            []Column
+	query, postings string
+}
+
+func newEntryCodec(d Dialect) *entryCodec {
+	keys := []Column{{"tenant", Text, Key}, {"subject_kind", Text, Key}, {"subject_id", Text, Key}, {"number", Int, Key}}
+	return &entryCodec{d, keys,
+		byKey(d, &entryTable, entryColumns, "", keys),
+		byKey(d, Postings, `r.account, r.lot, r.side, r.amount_minor, r.currency`, `ORDER BY k.n, r.position`, keys),
 	}
 }
 
-// write adds the rows of the entries and their postings.
-func (c *journalCodec) write(w *writes, entries []journal.Entry) {
+func (c *entryCodec) kind() ledger.Kind { return ledger.EntryKind }
+
+// stores is false: an entry is made by being in [ledger.Change.Entries].
+func (c *entryCodec) stores(ledger.Record) bool { return false }
+
+func (c *entryCodec) write(*writes, committer.Changed) {}
+
+func (c *entryCodec) answer(*writes, operation.Operation, ledger.Record) answerRef {
+	return answerRef{}
+}
+
+func (c *entryCodec) answers([]*kept) ([]Step, func() error) { return nil, nothing }
+
+func (c *entryCodec) load(refs []committer.Name, _ bool, put func(int, ledger.Record)) ([]Step, func() error) {
+	var keys [][]any
+	var at []int // the place in refs of each key
+	subjects := make([]journal.Subject, len(refs))
+	for i, n := range refs {
+		if s, number, ok := ledger.ParseEntryRef(n.Ref); ok {
+			keys, at, subjects[i] = append(keys, []any{n.Tenant.String(), s.Kind, s.ID, number}), append(at, i), s
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nothing
+	}
+	rows := make([]*entryRow, len(keys))
+	args := c.dialect.KeyArgs(c.keys, keys)
+	steps := []Step{
+		{c.query, args, func(r Row) error {
+			var n int
+			var e entryRow
+			if err := r.Scan(append([]any{&n}, e.fields()...)...); err != nil {
+				return err
+			}
+			rows[n-1] = &e
+			return nil
+		}},
+		{c.postings, args, func(r Row) error {
+			var n int
+			var p postingRow
+			if err := r.Scan(append([]any{&n}, p.fields()...)...); err != nil {
+				return err
+			}
+			if rows[n-1] == nil {
+				return fmt.Errorf("sqlstore: postings of the entry %v, which is not there", keys[n-1])
+			}
+			rows[n-1].postings = append(rows[n-1].postings, p)
+			return nil
+		}},
+	}
+	return steps, func() error {
+		for k, row := range rows {
+			if row == nil {
+				continue
+			}
+			e, err := row.entry(refs[at[k]].Tenant, subjects[at[k]])
+			if err != nil {
+				return err
+			}
+			put(at[k], ledger.Booked{Entry: e})
+		}
+		return nil
+	}
+}
+
+// insert adds the rows of the entries and their postings.
+func (c *entryCodec) insert(w *writes, entries []journal.Entry) {
 	// In order of key, so that the ordinals are in the order of the rows.
 	slices.SortFunc(entries, func(a, b journal.Entry) int {
 		return cmp.Or(strings.Compare(a.Operation().Tenant.String(), b.Operation().Tenant.String()),
@@ -119,7 +200,8 @@ func decodeFacts(text string) ([]operation.Fact, error) {
 		}
 		facts = append(facts, operation.Fact{Name: n, Value: v})
 	}
-	return facts, nil
+	_, err := d.Token() // the closing brace
+	return facts, err
 }
 
 // ListEntries implements ports.Journal.
@@ -145,17 +227,17 @@ func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journa
 			list = append(list, e)
 		}
 		return nil
-	}, Step{s.journal.page, args, func(r Row) error {
+	}, Step{entryPage, args, func(r Row) error {
 		var e entryRow
-		if err := r.Scan(&e.number, &e.op, &e.principal, &e.via, &e.tool, &e.key, &e.at, &e.command, &e.facts, &e.previous, &e.hash); err != nil {
+		if err := r.Scan(e.fields()...); err != nil {
 			return err
 		}
 		rows = append(rows, &e)
 		return nil
-	}}, Step{s.journal.pagePostings, args, func(r Row) error {
+	}}, Step{postingPage, args, func(r Row) error {
 		var number int64
 		var p postingRow
-		if err := r.Scan(&number, &p.account, &p.lot, &p.side, &p.amount, &p.currency); err != nil {
+		if err := r.Scan(append([]any{&number}, p.fields()...)...); err != nil {
 			return err
 		}
 		for at < len(rows) && rows[at].number != number {
@@ -180,9 +262,17 @@ type entryRow struct {
 	postings                                  []postingRow
 }
 
+func (e *entryRow) fields() []any {
+	return []any{&e.number, &e.op, &e.principal, &e.via, &e.tool, &e.key, &e.at, &e.command, &e.facts, &e.previous, &e.hash}
+}
+
 type postingRow struct {
 	account, lot, side, currency string
 	amount                       int64
+}
+
+func (p *postingRow) fields() []any {
+	return []any{&p.account, &p.lot, &p.side, &p.amount, &p.currency}
 }
 
 // entry makes the entry, or says why the rows are none. It computes nothing

@@ -25,15 +25,13 @@ var operationTable = Table{"operations", []Column{
 	{"answer_kind", Text, Fixed},
 	{"answer_id", Text, Fixed},
 	{"answer_number", Int, Fixed},
-	{"answer_status", Text, Fixed},
 }}
 
-// answerRef is how an answer is kept: which record it was, and in which state.
-// What the record may lose later and these do not say is kept by its codec.
+// answerRef is how an answer is kept: which record it was. Of a record that
+// changes, its codec keeps the rest of what the answer said.
 type answerRef struct {
 	kind, id string
-	number   int64 // of the last entry that had a part in it
-	status   string
+	number   int64 // of an entry of the record's history, 0 if it has none
 }
 
 // kept is an outcome on its way out of the database.
@@ -50,7 +48,7 @@ type outcomeCodec struct {
 
 func newOutcomeCodec(d Dialect) *outcomeCodec {
 	c := &outcomeCodec{dialect: d, keys: []Column{{"tenant", Text, Key}, {"principal", Text, Key}, {"key", Text, Key}}}
-	c.byKey = `SELECT k.n, r.fingerprint, r.command, r.tool, r.via, r.op, r.at, r.answer_kind, r.answer_id, r.answer_number, r.answer_status
+	c.byKey = `SELECT k.n, r.fingerprint, r.command, r.tool, r.via, r.op, r.at, r.answer_kind, r.answer_id, r.answer_number
 		FROM ` + d.Keys(c.keys...) + ` JOIN operations r ON r.tenant = k.tenant AND r.principal = k.principal AND r.key = k.key`
 	return c
 }
@@ -59,7 +57,7 @@ func (c *outcomeCodec) write(w *writes, o ledger.Outcome, answer codec) {
 	op := o.Operation
 	a := answer.answer(w, op, o.Answer)
 	w.add(Insert, &operationTable, op.Tenant.String(), op.Principal, op.Key.String(), o.Fingerprint[:], o.Command, op.Tool, op.Via, op.ID, op.At,
-		a.kind, a.id, a.number, a.status)
+		a.kind, a.id, a.number)
 }
 
 // find makes the step that finds which of the keys are known.
@@ -76,7 +74,7 @@ func (c *outcomeCodec) find(keys []committer.Key, found *[]*kept) Step {
 		k := &kept{}
 		o := &k.outcome
 		if err := r.Scan(&n, &fingerprint, &o.Command, &o.Operation.Tool, &o.Operation.Via, &op, &at,
-			&k.answer.kind, &k.answer.id, &k.answer.number, &k.answer.status); err != nil {
+			&k.answer.kind, &k.answer.id, &k.answer.number); err != nil {
 			return err
 		}
 		key := keys[n-1]

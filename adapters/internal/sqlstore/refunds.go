@@ -2,15 +2,10 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
-	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
-	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -26,135 +21,70 @@ var refundTable = Table{"refunds", []Column{
 	{"amount_minor", Int, Fixed},
 	{"currency", Text, Fixed},
 	{"reason", Text, Fixed},
-	{"status", Text, State},
 	{"processed_at", Time, Fixed},
 	{"remaining_minor", Int, Fixed},
 }}
 
-type refundCodec struct {
-	dialect                  Dialect
-	keys                     []Column
-	byKey, byKeyLocked, page string
-}
+// A refund is reversed when it has a reversal; nothing is changed in its row.
+const (
+	refundColumns = `r.customer, r.number, r.id, r.amount_minor, r.currency, r.reason, r.processed_at, r.remaining_minor,
+		CASE WHEN v.refund IS NULL THEN 'processed' ELSE 'reversed' END`
+	refundJoin = `LEFT JOIN reversals v ON v.tenant = r.tenant AND v.customer = r.customer AND v.refund = r.number`
+	refundPage = `SELECT ` + refundColumns + ` FROM refunds r ` + refundJoin + `
+		WHERE r.tenant = $1 AND r.customer = $2 AND r.number < $3 ORDER BY r.number DESC LIMIT $4`
+)
+
+// refundCodec keeps refunds. As an answer a refund is what it was when it was
+// given: processed.
+type refundCodec struct{ fixed[refunds.Refund] }
 
 func newRefundCodec(d Dialect) *refundCodec {
-	c := &refundCodec{dialect: d, keys: []Column{{"tenant", Text, Key}, {"customer", Text, Key}, {"number", Int, Key}}}
-	const columns = `r.customer, r.number, r.id, r.amount_minor, r.currency, r.reason, r.status, r.processed_at, r.remaining_minor`
-	c.byKey = `SELECT k.n, ` + columns + `
-		FROM ` + d.Keys(c.keys...) + ` JOIN refunds r ON r.tenant = k.tenant AND r.customer = k.customer AND r.number = k.number`
-	c.byKeyLocked = c.byKey + `
-		ORDER BY r.tenant, r.customer, r.number ` + d.Lock(refunds.Kind.Shared)
-	c.page = `SELECT ` + columns + ` FROM refunds r
-		WHERE r.tenant = $1 AND r.customer = $2 AND r.number < $3 ORDER BY r.number DESC LIMIT $4`
-	return c
-}
-
-func (c *refundCodec) kind() ledger.Kind { return refunds.Kind }
-
-func (c *refundCodec) load(refs []committer.Name, lock bool, put func(int, ledger.Record)) ([]Step, func() error) {
-	var keys [][]any
-	var at []int // the place in refs of each key
-	for i, n := range refs {
-		customer, text, _ := strings.Cut(n.Ref.ID, "/")
-		// What is no name of a refund names none.
-		if number, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(number, 10) == text {
-			keys, at = append(keys, []any{n.Tenant.String(), customer, number}), append(at, i)
-		}
-	}
-	query := c.byKey
-	if lock {
-		query = c.byKeyLocked
-	}
-	return c.find(query, keys, func(i int, r refunds.Refund) { put(at[i], r) }), func() error { return nil }
-}
-
-// find makes the steps that read the refunds with the keys.
-func (c *refundCodec) find(query string, keys [][]any, found func(i int, r refunds.Refund)) []Step {
-	if len(keys) == 0 {
-		return nil
-	}
-	return []Step{{query, c.dialect.KeyArgs(c.keys, keys), func(r Row) error {
-		var n int
-		var row refundRow
-		if err := r.Scan(append([]any{&n}, row.fields()...)...); err != nil {
-			return err
-		}
-		refund, err := row.refund()
-		if err == nil {
-			found(n-1, refund)
-		}
-		return err
-	}}}
-}
-
-// write writes the refund whether or not a write named it: of a refund that is
-// there only the status can differ.
-func (c *refundCodec) write(w *writes, ch committer.Changed) {
-	r := ch.After.(refunds.Refund)
-	w.add(Upsert, &refundTable, ch.Tenant.String(), r.Customer.String(), r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(),
-		r.Reason.String(), r.Status.String(), r.ProcessedAt, r.Remaining.Minor())
-}
-
-// answer keeps nothing more: all of a refund but its status never changes.
-func (c *refundCodec) answer(w *writes, o operation.Operation, r ledger.Record) answerRef {
-	refund := r.(refunds.Refund)
-	return answerRef{refunds.Kind.Name, refund.Customer.String(), refund.Number, refund.Status.String()}
+	return &refundCodec{fixed[refunds.Refund]{
+		dialect: d, of: refunds.Kind, table: &refundTable, keys: byNumber("number"),
+		query: byKey(d, &refundTable, refundColumns, refundJoin, byNumber("number")),
+		name:  numbered,
+		key:   func(r refunds.Refund) (string, int64) { return r.Customer.String(), r.Number },
+		row: func(r refunds.Refund) []any {
+			return []any{r.Customer.String(), r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), r.Reason.String(), r.ProcessedAt, r.Remaining.Minor()}
+		},
+		fields: refundFields,
+	}}
 }
 
 func (c *refundCodec) answers(list []*kept) ([]Step, func() error) {
-	keys := make([][]any, len(list))
-	for i, k := range list {
-		keys[i] = []any{k.outcome.Operation.Tenant.String(), k.answer.id, k.answer.number}
-	}
-	var wrong error
-	steps := c.find(c.byKey, keys, func(i int, r refunds.Refund) {
-		status, err := refunds.ParseStatus(list[i].answer.status)
-		if err != nil {
-			wrong = err
+	steps, then := c.fixed.answers(list)
+	return steps, func() error {
+		for _, k := range list {
+			if r, ok := k.outcome.Answer.(refunds.Refund); ok {
+				r.Status = refunds.Processed
+				k.outcome.Answer = r
+			}
 		}
-		r.Status = status
-		list[i].outcome.Answer = r
-	})
-	return steps, func() error { return wrong }
+		return then()
+	}
 }
 
-// refundRow is a refund as the database holds it.
-type refundRow struct {
-	customer, currency, reason, status string
-	number, amount, remaining          int64
-	id                                 uuid
-	processedAt                        timestamp
-}
-
-func (r *refundRow) fields() []any {
-	return []any{&r.customer, &r.number, &r.id, &r.amount, &r.currency, &r.reason, &r.status, &r.processedAt, &r.remaining}
-}
-
-// refund makes the record, or says why the row is none.
-func (r *refundRow) refund() (refunds.Refund, error) {
-	wrong := func(err error) (refunds.Refund, error) {
-		return refunds.Refund{}, fmt.Errorf("sqlstore: the refund %s/%d: %w", r.customer, r.number, err)
+func refundFields() ([]any, func() (refunds.Refund, error)) {
+	var customer, currency, reason, status string
+	var number, amount, remaining int64
+	var id uuid
+	var at timestamp
+	return []any{&customer, &number, &id, &amount, &currency, &reason, &at, &remaining, &status}, func() (r refunds.Refund, err error) {
+		r.ID, r.Number, r.ProcessedAt = operation.ID(id), number, at.Time
+		if r.Customer, err = customers.ParseID(customer); err != nil {
+			return r, err
+		}
+		c, err := money.ParseCurrency(currency)
+		if err != nil {
+			return r, err
+		}
+		r.Amount, r.Remaining = money.FromMinor(amount, c), money.FromMinor(remaining, c)
+		if r.Status, err = refunds.ParseStatus(status); err != nil {
+			return r, err
+		}
+		r.Reason, err = refunds.ParseReason(reason)
+		return r, err
 	}
-	customer, err := customers.ParseID(r.customer)
-	if err != nil {
-		return wrong(err)
-	}
-	currency, err := money.ParseCurrency(r.currency)
-	if err != nil {
-		return wrong(err)
-	}
-	status, err := refunds.ParseStatus(r.status)
-	if err != nil {
-		return wrong(err)
-	}
-	reason, err := refunds.ParseReason(r.reason)
-	if err != nil {
-		return wrong(err)
-	}
-	return refunds.Refund{
-		ID: operation.ID(r.id), Customer: customer, Amount: money.FromMinor(r.amount, currency), Reason: reason, Status: status,
-		ProcessedAt: r.processedAt.Time, Remaining: money.FromMinor(r.remaining, currency), Number: r.number,
-	}, nil
 }
 
 // ListRefunds implements ports.Refunds.
@@ -166,14 +96,59 @@ func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, customer custo
 		before = math.MaxInt64
 	}
 	var list []refunds.Refund
-	err := s.read(ctx, nil, Step{s.refunds.page, []any{t.String(), customer.String(), before, int64(min(limit, math.MaxInt32))}, func(r Row) error {
-		var row refundRow
-		if err := r.Scan(row.fields()...); err != nil {
+	err := s.read(ctx, nothing, Step{refundPage, []any{t.String(), customer.String(), before, int64(min(limit, math.MaxInt32))}, func(row Row) error {
+		dest, record := refundFields()
+		if err := row.Scan(dest...); err != nil {
 			return err
 		}
-		refund, err := row.refund()
-		list = append(list, refund)
+		r, err := record()
+		list = append(list, r)
 		return err
 	}})
 	return list, err
+}
+
+var reversalTable = Table{"reversals", []Column{
+	{"tenant", Text, Key},
+	{"customer", Text, Key},
+	{"refund", Int, Key},
+	{"number", Int, Fixed},
+	{"id", ID, Fixed},
+	{"amount_minor", Int, Fixed},
+	{"currency", Text, Fixed},
+	{"reason", Text, Fixed},
+	{"reversed_at", Time, Fixed},
+	{"remaining_minor", Int, Fixed},
+}}
+
+func newReversalCodec(d Dialect) *fixed[refunds.Reversal] {
+	const columns = `r.customer, r.refund, r.number, r.id, r.amount_minor, r.currency, r.reason, r.reversed_at, r.remaining_minor`
+	return &fixed[refunds.Reversal]{
+		dialect: d, of: refunds.ReversalKind, table: &reversalTable, keys: byNumber("refund"),
+		query: byKey(d, &reversalTable, columns, "", byNumber("refund")),
+		name:  numbered,
+		key:   func(r refunds.Reversal) (string, int64) { return r.Customer.String(), r.Refund },
+		row: func(r refunds.Reversal) []any {
+			return []any{r.Customer.String(), r.Refund, r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), r.Reason.String(), r.ReversedAt, r.Remaining.Minor()}
+		},
+		fields: func() ([]any, func() (refunds.Reversal, error)) {
+			var customer, currency, reason string
+			var refund, number, amount, remaining int64
+			var id uuid
+			var at timestamp
+			return []any{&customer, &refund, &number, &id, &amount, &currency, &reason, &at, &remaining}, func() (r refunds.Reversal, err error) {
+				r.ID, r.Refund, r.Number, r.ReversedAt = operation.ID(id), refund, number, at.Time
+				if r.Customer, err = customers.ParseID(customer); err != nil {
+					return r, err
+				}
+				c, err := money.ParseCurrency(currency)
+				if err != nil {
+					return r, err
+				}
+				r.Amount, r.Remaining = money.FromMinor(amount, c), money.FromMinor(remaining, c)
+				r.Reason, err = refunds.ParseReason(reason)
+				return r, err
+			}
+		},
+	}
 }

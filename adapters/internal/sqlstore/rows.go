@@ -36,7 +36,7 @@ func (s *Store) rows(c committer.Changes) *writes {
 	for _, o := range c.Outcomes {
 		s.outcomes.write(w, o, s.codec(o.Answer.Ref().Kind.Name))
 	}
-	s.journal.write(w, c.Entries)
+	s.entries.insert(w, c.Entries)
 	for _, r := range c.Records {
 		s.codec(r.Ref.Kind.Name).write(w, r)
 	}
@@ -60,7 +60,8 @@ func (w *writes) steps(d Dialect) []Step {
 
 // Tables are all tables, in the order in which a commit writes them. Postings
 // stand before their entries: the database checks an entry when it comes.
-var Tables = []*Table{&operationTable, Postings, &entryTable, &accountTable, &lotTable, &refundTable, &accountAnswerTable}
+var Tables = []*Table{&operationTable, Postings, &entryTable, &accountTable, &lotTable,
+	&refundTable, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable}
 
 // sort sorts the rows by the columns of the key.
 func (t *tableRows) sort() {

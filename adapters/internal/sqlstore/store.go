@@ -20,6 +20,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/refunds"
 )
 
 // Store is a ledger in a SQL database. Make one with [New].
@@ -28,8 +29,7 @@ type Store struct {
 	dialect   Dialect
 	codecs    []codec // in order of kind, which is the order of locks
 	accounts  *accountCodec
-	refunds   *refundCodec
-	journal   *journalCodec
+	entries   *entryCodec
 	outcomes  *outcomeCodec
 	committer *committer.Committer
 }
@@ -37,6 +37,8 @@ type Store struct {
 // codec keeps the records of one kind.
 type codec interface {
 	kind() ledger.Kind
+	// stores reports whether a decision may make or change the record r.
+	stores(r ledger.Record) bool
 	// load makes the steps that read the records at refs, and what to do after
 	// them. It gives each record that is there to put, by its place in refs.
 	load(refs []committer.Name, lock bool, put func(i int, r ledger.Record)) (steps []Step, then func() error)
@@ -53,12 +55,8 @@ type codec interface {
 // New makes a store of an open database, whose writes go through that many
 // workers.
 func New(db DB, d Dialect, workers int) *Store {
-	s := &Store{db: db, dialect: d}
-	s.accounts = newAccountCodec(d)
-	s.refunds = newRefundCodec(d)
-	s.journal = newJournalCodec(d)
-	s.outcomes = newOutcomeCodec(d)
-	s.codecs = []codec{s.accounts, s.refunds}
+	s := &Store{db: db, dialect: d, accounts: newAccountCodec(d), entries: newEntryCodec(d), outcomes: newOutcomeCodec(d)}
+	s.codecs = []codec{s.accounts, newAdjustmentCodec(d), s.entries, newImportCodec(d), newRefundCodec(d), newReversalCodec(d)}
 	s.committer = committer.New(s, workers)
 	return s
 }
@@ -78,6 +76,25 @@ func (s *Store) codec(kind string) codec {
 
 // Keeps implements committer.Backend.
 func (s *Store) Keeps(k ledger.Kind) bool { return s.codec(k.Name) != nil }
+
+// Stores implements committer.Backend.
+func (s *Store) Stores(r ledger.Record) bool {
+	c := s.codec(r.Ref().Kind.Name)
+	return c != nil && c.stores(r)
+}
+
+// Implied implements committer.Backend: a reversal makes its refund reversed.
+func (s *Store) Implied(r ledger.Record) (ledger.Ref, func(ledger.Record) ledger.Record) {
+	v, ok := r.(refunds.Reversal)
+	if !ok {
+		return ledger.Ref{}, nil
+	}
+	return refunds.RefOf(v.Customer, v.Refund), func(r ledger.Record) ledger.Record {
+		refund := r.(refunds.Refund)
+		refund.Status = refunds.Reversed
+		return refund
+	}
+}
 
 // Do implements ports.Ledger.
 func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {

@@ -70,10 +70,47 @@ CREATE TABLE refunds (
 	amount_minor    bigint NOT NULL CHECK (amount_minor > 0),
 	currency        text NOT NULL CHECK (length(currency) = 3),
 	reason          text NOT NULL CHECK (reason <> ''),
-	status          text NOT NULL CHECK (status IN ('processed', 'reversed')),
 	processed_at    timestamptz(3) NOT NULL,
 	remaining_minor bigint NOT NULL CHECK (remaining_minor >= 0), -- the balance right after it
 	PRIMARY KEY (tenant, customer, number)
+);
+
+-- A refund whose payment failed. Its row in refunds stays as it is.
+CREATE TABLE reversals (
+	tenant          text COLLATE "C" NOT NULL,
+	customer        text COLLATE "C" NOT NULL,
+	refund          bigint NOT NULL CHECK (refund > 0),      -- refunds.number
+	number          bigint NOT NULL CHECK (number > refund), -- of the entry that booked it
+	id              uuid NOT NULL,
+	amount_minor    bigint NOT NULL CHECK (amount_minor > 0),
+	currency        text NOT NULL CHECK (length(currency) = 3),
+	reason          text NOT NULL CHECK (reason <> ''),
+	reversed_at     timestamptz(3) NOT NULL,
+	remaining_minor bigint NOT NULL CHECK (remaining_minor >= amount_minor),
+	PRIMARY KEY (tenant, customer, refund),
+	FOREIGN KEY (tenant, customer, refund) REFERENCES refunds (tenant, customer, number)
+);
+
+CREATE TABLE adjustments (
+	tenant          text COLLATE "C" NOT NULL,
+	customer        text COLLATE "C" NOT NULL,
+	number          bigint NOT NULL CHECK (number > 0), -- of the entry that booked it
+	id              uuid NOT NULL,
+	change_minor    bigint NOT NULL CHECK (change_minor <> 0),
+	currency        text NOT NULL CHECK (length(currency) = 3),
+	why             text NOT NULL CHECK (why <> ''),
+	adjusted_at     timestamptz(3) NOT NULL,
+	remaining_minor bigint NOT NULL CHECK (remaining_minor >= 0),
+	PRIMARY KEY (tenant, customer, number)
+);
+
+CREATE TABLE imports (
+	tenant      text COLLATE "C" NOT NULL,
+	id          text COLLATE "C" NOT NULL,
+	opened      bigint NOT NULL CHECK (opened >= 0),
+	unchanged   bigint NOT NULL CHECK (unchanged >= 0),
+	imported_at timestamptz(3) NOT NULL,
+	PRIMARY KEY (tenant, id)
 );
 
 -- What each operation key led to. The row is the claim on the key.
@@ -89,18 +126,19 @@ CREATE TABLE operations (
 	at            timestamptz(3) NOT NULL,
 	answer_kind   text NOT NULL,
 	answer_id     text NOT NULL,
-	answer_number bigint NOT NULL, -- the last entry that had a part in the answer
-	answer_status text NOT NULL,   -- as it was answered; the record may have moved on
+	answer_number bigint NOT NULL, -- an entry of its history, 0 if it has none
 	PRIMARY KEY (tenant, principal, key)
 );
 
--- What a person was called in an answer that was an account.
+-- What was answered about an account and may change without a trace in the
+-- journal. These rows may be changed: a name may have to be erased one day.
 CREATE TABLE account_answers (
 	tenant    text COLLATE "C" NOT NULL,
 	principal text COLLATE "C" NOT NULL,
 	key       text COLLATE "C" NOT NULL,
 	name      text NOT NULL,
 	email     text NOT NULL,
+	status    text NOT NULL CHECK (status IN ('active', 'suspended')),
 	PRIMARY KEY (tenant, principal, key)
 );
 
@@ -136,17 +174,19 @@ CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON postings
 	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
 CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON operations
 	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
-CREATE TRIGGER never_deleted BEFORE DELETE OR TRUNCATE ON refunds
-	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never deleted');
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON refunds
+	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON reversals
+	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON adjustments
+	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
+CREATE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON imports
+	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never changed');
 CREATE TRIGGER never_deleted BEFORE DELETE OR TRUNCATE ON accounts
 	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never deleted');
 CREATE TRIGGER never_deleted BEFORE DELETE OR TRUNCATE ON lots
 	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never deleted');
 
-CREATE TRIGGER fixed BEFORE UPDATE ON refunds FOR EACH ROW
-	WHEN ((OLD.tenant, OLD.customer, OLD.number, OLD.id, OLD.amount_minor, OLD.currency, OLD.reason, OLD.processed_at, OLD.remaining_minor)
-		IS DISTINCT FROM (NEW.tenant, NEW.customer, NEW.number, NEW.id, NEW.amount_minor, NEW.currency, NEW.reason, NEW.processed_at, NEW.remaining_minor))
-	EXECUTE FUNCTION never('only the status changes');
 CREATE TRIGGER fixed BEFORE UPDATE ON accounts FOR EACH ROW
 	WHEN ((OLD.tenant, OLD.id, OLD.currency, OLD.created_at) IS DISTINCT FROM (NEW.tenant, NEW.id, NEW.currency, NEW.created_at)
 		OR NEW.version <= OLD.version)

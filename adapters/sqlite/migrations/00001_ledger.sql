@@ -41,7 +41,7 @@ CREATE TABLE entries (
 	key          TEXT NOT NULL,
 	at           INTEGER NOT NULL,
 	command      TEXT NOT NULL,
-	facts        TEXT NOT NULL CHECK (json_valid(facts)), -- an object of texts; their order counts
+	facts        TEXT NOT NULL CHECK (facts LIKE '{%}'), -- a JSON object of texts; their order counts
 	previous     BLOB NOT NULL CHECK (length(previous) = 32),
 	hash         BLOB NOT NULL CHECK (length(hash) = 32),
 	UNIQUE (tenant, subject_kind, subject_id, number)
@@ -72,11 +72,47 @@ CREATE TABLE refunds (
 	amount_minor    INTEGER NOT NULL CHECK (amount_minor > 0),
 	currency        TEXT NOT NULL CHECK (length(currency) = 3),
 	reason          TEXT NOT NULL CHECK (reason <> ''),
-	status          TEXT NOT NULL CHECK (status IN ('processed', 'reversed')),
 	processed_at    INTEGER NOT NULL,
 	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0), -- the balance right after it
 	PRIMARY KEY (tenant, customer, number)
 ) STRICT;
+
+-- A refund whose payment failed. Its row in refunds stays as it is.
+CREATE TABLE reversals (
+	tenant          TEXT NOT NULL,
+	customer        TEXT NOT NULL,
+	refund          INTEGER NOT NULL CHECK (refund > 0),      -- refunds.number
+	number          INTEGER NOT NULL CHECK (number > refund), -- of the entry that booked it
+	id              TEXT NOT NULL,
+	amount_minor    INTEGER NOT NULL CHECK (amount_minor > 0),
+	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	reason          TEXT NOT NULL CHECK (reason <> ''),
+	reversed_at     INTEGER NOT NULL,
+	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= amount_minor),
+	PRIMARY KEY (tenant, customer, refund)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE adjustments (
+	tenant          TEXT NOT NULL,
+	customer        TEXT NOT NULL,
+	number          INTEGER NOT NULL CHECK (number > 0), -- of the entry that booked it
+	id              TEXT NOT NULL,
+	change_minor    INTEGER NOT NULL CHECK (change_minor <> 0),
+	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	why             TEXT NOT NULL CHECK (why <> ''),
+	adjusted_at     INTEGER NOT NULL,
+	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0),
+	PRIMARY KEY (tenant, customer, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE imports (
+	tenant      TEXT NOT NULL,
+	id          TEXT NOT NULL,
+	opened      INTEGER NOT NULL CHECK (opened >= 0),
+	unchanged   INTEGER NOT NULL CHECK (unchanged >= 0),
+	imported_at INTEGER NOT NULL,
+	PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
 
 -- What each operation key led to. The row is the claim on the key.
 CREATE TABLE operations (
@@ -91,18 +127,19 @@ CREATE TABLE operations (
 	at            INTEGER NOT NULL,
 	answer_kind   TEXT NOT NULL,
 	answer_id     TEXT NOT NULL,
-	answer_number INTEGER NOT NULL, -- the last entry that had a part in the answer
-	answer_status TEXT NOT NULL,    -- as it was answered; the record may have moved on
+	answer_number INTEGER NOT NULL, -- an entry of its history, 0 if it has none
 	PRIMARY KEY (tenant, principal, key)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
--- What a person was called in an answer that was an account.
+-- What was answered about an account and may change without a trace in the
+-- journal. These rows may be changed: a name may have to be erased one day.
 CREATE TABLE account_answers (
 	tenant    TEXT NOT NULL,
 	principal TEXT NOT NULL,
 	key       TEXT NOT NULL,
 	name      TEXT NOT NULL,
 	email     TEXT NOT NULL,
+	status    TEXT NOT NULL CHECK (status IN ('active', 'suspended')),
 	PRIMARY KEY (tenant, principal, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -139,12 +176,28 @@ CREATE TRIGGER operations_no_update BEFORE UPDATE ON operations BEGIN SELECT RAI
 CREATE TRIGGER operations_no_delete BEFORE DELETE ON operations BEGIN SELECT RAISE(ABORT, 'operations are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER refunds_status_only BEFORE UPDATE OF tenant, customer, number, id, amount_minor, currency, reason, processed_at, remaining_minor ON refunds BEGIN
-	SELECT RAISE(ABORT, 'of a refund only the status changes');
-END;
+CREATE TRIGGER refunds_no_update BEFORE UPDATE ON refunds BEGIN SELECT RAISE(ABORT, 'refunds are never changed'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER refunds_no_delete BEFORE DELETE ON refunds BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER reversals_no_update BEFORE UPDATE ON reversals BEGIN SELECT RAISE(ABORT, 'reversals are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER reversals_no_delete BEFORE DELETE ON reversals BEGIN SELECT RAISE(ABORT, 'reversals are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER adjustments_no_update BEFORE UPDATE ON adjustments BEGIN SELECT RAISE(ABORT, 'adjustments are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER adjustments_no_delete BEFORE DELETE ON adjustments BEGIN SELECT RAISE(ABORT, 'adjustments are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER imports_no_update BEFORE UPDATE ON imports BEGIN SELECT RAISE(ABORT, 'imports are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER imports_no_delete BEFORE DELETE ON imports BEGIN SELECT RAISE(ABORT, 'imports are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER accounts_fixed BEFORE UPDATE OF tenant, id, currency, created_at ON accounts BEGIN
@@ -152,8 +205,8 @@ CREATE TRIGGER accounts_fixed BEFORE UPDATE OF tenant, id, currency, created_at 
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER accounts_version_grows BEFORE UPDATE ON accounts WHEN NEW.version < OLD.version BEGIN
-	SELECT RAISE(ABORT, 'the version of an account never falls');
+CREATE TRIGGER accounts_version_grows BEFORE UPDATE ON accounts WHEN NEW.version <= OLD.version BEGIN
+	SELECT RAISE(ABORT, 'the version of an account grows with each change');
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin

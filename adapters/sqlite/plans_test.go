@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"database/sql"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/ports/portstest"
+)
+
+// Every statement that the laws made the store run finds its rows by key: what
+// it prepared is asked for its plan.
+func TestNoStatementScans(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	portstest.Model(t, func(testing.TB) portstest.Store { return s }, func(testing.TB) portstest.Store { return memory.New() })
+	texts := map[string]bool{}
+	for text := range s.db.conn.statements {
+		texts[text] = true
+	}
+	s.db.read.Range(func(text, _ any) bool { texts[text.(string)] = true; return true })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	asked := 0
+	for text := range texts {
+		if !regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE)`).MatchString(text) {
+			continue
+		}
+		asked++
+		plan := planOf(t, db, text)
+		for _, line := range strings.Split(plan, "\n") {
+			// The keys themselves are a list in the parameter.
+			if regexp.MustCompile(`^(SCAN|.*TEMP B-TREE)`).MatchString(line) && !allowed(text, line) {
+				t.Errorf("%s\nhas the plan\n%s", text, plan)
+				break
+			}
+		}
+	}
+	if asked < 15 {
+		t.Errorf("only %d statements were asked", asked)
+	}
+}
+
+// allowed are the scans and sorts of what is small by its nature: the keys in
+// the parameter, one page of accounts, and what was found of them.
+func allowed(text, line string) bool {
+	bounded := strings.Contains(text, "json_each") || strings.Contains(text, "LIMIT $3) r")
+	return strings.Contains(line, "json_each") || strings.Contains(line, "CONSTANT ROW") ||
+		bounded && (line == "SCAN r" || strings.Contains(line, "FOR ORDER BY"))
+}
+
+func planOf(t *testing.T, db *sql.DB, text string) string {
+	t.Helper()
+	rows, err := db.Query("EXPLAIN QUERY PLAN "+text, make([]any, parameters(text))...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, detail)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// parameters counts the parameters of a statement: all ? or $1, $2 and so on.
+func parameters(text string) int {
+	if n := strings.Count(text, "?"); n > 0 {
+		return n
+	}
+	n := 0
+	for strings.Contains(text, "$"+string(rune('1'+n))) {
+		n++
+	}
+	return n
+}
