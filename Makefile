@@ -3,14 +3,16 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
 .DEFAULT_GOAL := help
 .PHONY: help build demo test race evals clients lint golden bench bench-large prove
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build the server into bin/
-	$(GO) build -o bin/ ./cmd/...
+build: ## build the commands into bin/
+	$(GO) build -ldflags "-X github.com/refundledger/refundledger/cmd/internal/release.name=$(VERSION)" -o bin/ ./cmd/...
 
 demo: build ## build the server and show its main job: look up, refund, refusal, history, proof
 	$(GO) run ./evals/demo -server bin/refund-mcp

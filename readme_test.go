@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,8 @@ func TestReadmeSaysWhatIs(t *testing.T) {
 		fmt.Fprintf(&tools, "| `%s` | `%s` | %s | `%s` | %s |\n", r.Name, r.Toolset, r.Title, r.Scope, r.Changes)
 	}
 	settings.WriteString("| variable | default | meaning |\n|---|---|---|\n")
-	for _, v := range config.ServerVariables() {
-		fmt.Fprintf(&settings, "| `%s` | `%s` | %s |\n", v.Name, v.Default, v.Meaning)
+	for _, v := range slices.Concat(config.ServerVariables(), config.HTTPVariables()) {
+		fmt.Fprintf(&settings, "| `%s` | %s | %s |\n", v.Name, code(v.Default), v.Meaning)
 	}
 	b, err := os.ReadFile("README.md")
 	if err != nil {
@@ -38,6 +39,14 @@ func TestReadmeSaysWhatIs(t *testing.T) {
 	if err := os.WriteFile("README.md", []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// code shows a value as code, and no value as nothing.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
 }
 
 // replace puts text between the markers of a generated part.

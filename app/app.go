@@ -23,14 +23,17 @@ type App struct {
 	IDs     ports.IDs
 	// CallTimeout bounds each call, > 0.
 	CallTimeout time.Duration
+	// RequireOperationKey refuses calls that change state and whose host sent no
+	// operation key.
+	RequireOperationKey bool
 }
 
 // Call is who asks, through which tool, under which key.
 type Call struct {
 	Principal access.Principal
 	Tool      string
-	// Key is the host's operation key. A call that changes state and has none
-	// gets one from [App.Begin].
+	// Key is the host's operation key, in other words its idempotency key. A call
+	// that changes state and has none gets one from [App.Begin].
 	Key operation.Key
 	// Minted is true when the key is not the host's, so that no retry can name it.
 	Minted bool
@@ -48,8 +51,8 @@ func (a *App) Begin(c Call) Call {
 	return c
 }
 
-// inTime puts an end of the call's time into words. An adapter that had begun
-// a write says OUTCOME_UNKNOWN itself, so here nothing has happened.
+// inTime puts an end of the call's time into words, before anything was handed
+// to the ledger: nothing has happened.
 func inTime(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && fault.Of(err) == nil {
 		return fault.New(fault.BackendUnavailable, "call_timeout", "The ledger did not answer in time. Nothing has happened. Try again later.")

@@ -84,7 +84,7 @@ func balance(t *testing.T, a *app.App, n int) string {
 
 func holds(t *testing.T, a *app.App) {
 	t.Helper()
-	v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{})
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0)
 	if err != nil || v.Broken != nil {
 		t.Errorf("the ledger does not hold: %v %v", err, v.Broken)
 	}
@@ -279,7 +279,7 @@ func TestEachUseCasePermitsByItself(t *testing.T) {
 		"TriggerRefund":   third(a.TriggerRefund(t.Context(), c, id(1), decimal("1"), damaged)),
 		"ListRefunds":     third(a.ListRefunds(t.Context(), c, id(1), 0, 1)),
 		"Operation":       third(a.Operation(t.Context(), c, must(operation.ParseKey("k")))),
-		"VerifyLedger":    second(a.VerifyLedger(t.Context(), c, id(1))),
+		"VerifyLedger":    second(a.VerifyLedger(t.Context(), c, id(1), 0)),
 		"ReverseRefund":   second(a.ReverseRefund(t.Context(), c, id(1), 1, damaged)),
 		"AdjustCustomer":  second(a.AdjustCustomer(t.Context(), c, id(1), decimal("1"), "x")),
 		"ImportCustomers": second(a.ImportCustomers(t.Context(), c, nil)),

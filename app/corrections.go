@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
@@ -31,8 +32,11 @@ func (a *App) AdjustCustomer(ctx context.Context, c Call, id customers.ID, chang
 			return nil, err
 		}
 		exact, err := change.In(account.Currency)
-		if err != nil {
+		if errors.Is(err, money.ErrPrecision) {
 			return nil, refunds.Precision(account, change)
+		}
+		if err != nil {
+			return nil, customers.OutOfRange(account)
 		}
 		return customers.Adjust{Customer: id, Change: exact, Why: why}, nil
 	})

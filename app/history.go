@@ -23,6 +23,9 @@ func (a *App) ListRefunds(ctx context.Context, c Call, id customers.ID, before i
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return nil, false, err
 	}
+	if limit < 1 || limit > MaxPage {
+		return nil, false, fault.New(fault.InvalidInput, "page_size", "A page has 1 to %d rows, not %d.", MaxPage, limit)
+	}
 	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
 	defer stop()
 	if _, err := a.account(ctx, c.Principal.Tenant(), id); err != nil {
@@ -57,13 +60,18 @@ func (a *App) Operation(ctx context.Context, c Call, key operation.Key) (out led
 	out, ok := ledger.Get[ledger.Outcome](view, ref)
 	if !ok {
 		return ledger.Outcome{}, false, fault.New(fault.NotFound, "operation_not_found",
-			"No operation of yours has the key %s. A call that was refused leaves none, so it may be sent again.", key)
+			"Nothing is booked under your key %s. A call whose answer was lost may still be under way: look again before anything else, and do not send it again yourself.", key)
 	}
 	return out, true, nil
 }
 
-// MaxVerified is the most entries that one call verifies.
+// MaxVerified is the most entries that one call verifies for an agent.
 const MaxVerified = 200_000
+
+// maxVerifying is how many verifications run at the same time.
+const maxVerifying = 2
+
+var verifying = make(chan struct{}, maxVerifying)
 
 // Verification says what was checked and whether it holds.
 type Verification struct {
@@ -75,74 +83,124 @@ type Verification struct {
 }
 
 // VerifyLedger recomputes the chain, the postings and the balances of one
-// customer, or of all if id is the zero value. More than MaxVerified entries
-// are refused as POLICY_VIOLATION too_many_entries.
-func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID) (Verification, error) {
+// customer, or of all if id is the zero value, and compares each refund on
+// record with its entry. More than most entries are refused as POLICY_VIOLATION
+// too_many_entries; most 0 is no bound.
+func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return Verification{}, err
 	}
 	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
 	defer stop()
-	v, err := a.verifyLedger(ctx, c.Principal.Tenant(), id)
-	return v, inTime(err)
+	select {
+	case verifying <- struct{}{}:
+		defer func() { <-verifying }()
+	case <-ctx.Done():
+		return Verification{}, inTime(ctx.Err())
+	}
+	v := verifier{app: a, tenant: c.Principal.Tenant(), most: most}
+	err := v.run(ctx, id)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = tooManyEntries()
+	}
+	return v.Verification, inTime(err)
 }
 
-func (a *App) verifyLedger(ctx context.Context, t access.Tenant, id customers.ID) (v Verification, err error) {
+func tooManyEntries() error {
+	return fault.New(fault.PolicyViolation, "too_many_entries",
+		"There is more to verify than one call can. Verify one customer at a time, or ask the operator to run refund-ledgerd verify.")
+}
+
+// verifier is a verification under way.
+type verifier struct {
+	Verification
+	app    *App
+	tenant access.Tenant
+	most   int
+}
+
+func (v *verifier) run(ctx context.Context, id customers.ID) error {
 	if id != (customers.ID{}) {
-		account, err := a.account(ctx, t, id)
+		account, err := v.app.account(ctx, v.tenant, id)
 		if err != nil {
-			return v, err
+			return err
 		}
-		err = a.verify(ctx, t, account, &v)
-		return v, err
+		return v.account(ctx, account)
 	}
 	after := ""
 	for {
-		page, err := a.Journal.ListAccounts(ctx, t, after, MaxPage)
+		page, err := v.app.Journal.ListAccounts(ctx, v.tenant, after, MaxPage)
 		if err != nil || len(page) == 0 {
-			return v, err
+			return err
 		}
 		for _, account := range page {
-			if err := a.verify(ctx, t, account, &v); err != nil || v.Broken != nil {
-				return v, err
+			if err := v.account(ctx, account); err != nil || v.Broken != nil {
+				return err
 			}
 		}
 		after = page[len(page)-1].ID.String()
 	}
 }
 
-// verify adds one account to v. Entries that came after the account was read
+// verifyPage is how many entries are read at once.
+const verifyPage = 500
+
+// account verifies one account. Entries that came after the account was read
 // are left out: those up to its head can not change any more.
-func (a *App) verify(ctx context.Context, t access.Tenant, account customers.Account, v *Verification) error {
-	subject := journal.Subject{Kind: customers.Kind.Name, ID: account.ID.String()}
+func (v *verifier) account(ctx context.Context, account customers.Account) error {
 	history := customers.NewHistory(account)
 	v.Customers++
 	for history.Head().Number < account.Head.Number {
-		if v.Entries >= MaxVerified {
-			return fault.New(fault.PolicyViolation, "too_many_entries",
-				"There are more than %d entries to verify in one call. Verify one customer at a time, or run refund-ledgerd verify.", MaxVerified)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		limit := min(1000, account.Head.Number-history.Head().Number)
-		page, err := a.Journal.ListEntries(ctx, t, subject, history.Head().Number, int(limit))
+		if v.most > 0 && v.Entries >= v.most {
+			return tooManyEntries()
+		}
+		limit := min(verifyPage, account.Head.Number-history.Head().Number)
+		page, err := v.app.Journal.ListEntries(ctx, v.tenant, account.ID.Subject(), history.Head().Number, int(limit))
 		if err != nil {
 			return err
 		}
 		if len(page) == 0 {
 			break // the entries end before the record does: Close says so
 		}
+		view, err := v.refunds(ctx, account.ID, page)
+		if err != nil {
+			return err
+		}
 		for _, e := range page {
 			v.Entries++
 			v.Postings += len(e.Postings())
-			if err := history.Add(e); err != nil {
-				return broken(err, v)
+			err := history.Add(e)
+			if err == nil && e.Command() == refunds.TriggerName {
+				r, ok := ledger.Get[refunds.Refund](view, refunds.RefOf(account.ID, e.Number()))
+				err = refunds.Verify(r, ok, e, history.Balance())
+			}
+			if err != nil {
+				return v.found(err)
 			}
 		}
 	}
-	return broken(history.Close(), v)
+	return v.found(history.Close())
 }
 
-// broken keeps the finding of a verification in v and returns any other error.
-func broken(err error, v *Verification) error {
+// refunds loads the records of the refunds that the entries booked.
+func (v *verifier) refunds(ctx context.Context, id customers.ID, page []journal.Entry) (ledger.View, error) {
+	var refs []ledger.Ref
+	for _, e := range page {
+		if e.Command() == refunds.TriggerName {
+			refs = append(refs, refunds.RefOf(id, e.Number()))
+		}
+	}
+	if len(refs) == 0 {
+		return ledger.View{}, nil
+	}
+	return v.app.Ledger.Load(ctx, v.tenant, refs...)
+}
+
+// found keeps the finding of a verification and returns any other error.
+func (v *verifier) found(err error) error {
 	if errors.As(err, &v.Broken) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -21,6 +22,9 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	// the same. Only the time of the call ends it.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), a.CallTimeout)
 	defer stop()
+	if a.RequireOperationKey && (c.Minted || c.Key == (operation.Key{})) {
+		return ledger.Outcome{}, fault.New(fault.InvalidInput, "operation_key_required", "The host must send an operation key with every call that changes state. Nothing has happened.")
+	}
 	c = a.Begin(c)
 	op := operation.Operation{
 		ID:        a.IDs.NewID(),
@@ -35,10 +39,17 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 		return ledger.Outcome{}, inTime(a.keyFirst(ctx, c, err))
 	}
 	out, err := a.Ledger.Do(ctx, op, cmd)
-	if fault.CodeOf(err) == fault.OutcomeUnknown {
+	if fault.CodeOf(err) == fault.OutcomeUnknown || ended(err) {
 		return out, unknown(c)
 	}
-	return out, inTime(err)
+	return out, err
+}
+
+// ended reports that the time of a call was over while the ledger had the
+// write, and that the ledger did not say what became of it: it may have
+// happened.
+func ended(err error) bool {
+	return fault.Of(err) == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
 // keyFirst returns refused, which came from resolving what was asked, unless
@@ -54,19 +65,18 @@ func (a *App) keyFirst(ctx context.Context, c Call, refused error) error {
 		return err
 	}
 	if out, used := ledger.Get[ledger.Outcome](view, ref); used {
-		_, err := out.Replay("", operation.Fingerprint{})
-		return err
+		return out.KeyReused()
 	}
 	return refused
 }
 
-// unknown says what a caller may do when nobody knows whether the write
-// happened. A repeat under the host's key is safe; without one it may be a
-// second write.
+// unknown says what to do when nobody knows whether the write happened. A
+// repeat under the host's key is safe, and the host's to make: a model can send
+// no key, so that its repeat is a second write.
 func unknown(c Call) error {
 	if !c.Minted {
 		f := fault.New(fault.OutcomeUnknown, "outcome_unknown",
-			"The answer of the ledger was lost, so this may or may not have happened. Send the same call with the same operation key %s: it happens at most once.", c.Key)
+			"The answer of the ledger was lost, so this may or may not have happened. Do not send it again yourself. The host can repeat it safely under its operation key %s; get_operation tells what became of it.", c.Key)
 		f.Retryable = true
 		return f
 	}

@@ -73,14 +73,14 @@ func (p *problems) duration(name, value string) time.Duration {
 }
 
 func (p *problems) list(name, value string, allowed []string) []string {
-	if value == "all" {
+	if strings.TrimSpace(value) == "all" {
 		return allowed
 	}
 	var items []string
 	for item := range strings.SplitSeq(value, ",") {
 		item = strings.TrimSpace(item)
 		if !slices.Contains(allowed, item) {
-			p.add(name, "knows %s, not %q", strings.Join(allowed, ", "), item)
+			p.add(name, "knows %s and all, not %q", strings.Join(allowed, ", "), item)
 		}
 		items = append(items, item)
 	}

@@ -20,6 +20,7 @@ type Store struct {
 	Backend     Backend
 	SQLitePath  string
 	PostgresURL string
+	Service     Service // of the backend rest
 }
 
 // store checks that what the backend needs is there.
@@ -28,7 +29,7 @@ func (p *problems) store(backend, path, url string, allowed ...Backend) Store {
 	for _, b := range allowed {
 		names = append(names, string(b))
 	}
-	s := Store{Backend(p.one("LEDGER_BACKEND", backend, names...)), path, url}
+	s := Store{Backend: Backend(p.one("LEDGER_BACKEND", backend, names...)), SQLitePath: path, PostgresURL: url}
 	if s.Backend == SQLite && path == "" {
 		p.add("LEDGER_SQLITE_PATH", "is missing: the backend sqlite needs the path of its file")
 	}
@@ -41,7 +42,7 @@ func (p *problems) store(backend, path, url string, allowed ...Backend) Store {
 // daemonVariables are what refund-ledgerd reads.
 type daemonVariables struct {
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
-	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres"`
+	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers"`
 	SQLitePath  string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
 	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
 }
@@ -62,7 +63,7 @@ func ParseDaemon(environ []string) (Daemon, error) {
 		return Daemon{}, err
 	}
 	p := problems{}
-	d := Daemon{level(v.LogLevel), p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres), shown(v)}
+	d := Daemon{level(v.LogLevel), p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory), shown(v)}
 	return d, errors.Join(p...)
 }
 

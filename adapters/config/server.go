@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,24 +13,37 @@ import (
 // serverVariables are what refund-mcp reads.
 type serverVariables struct {
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
-	Transport   string `env:"MCP_TRANSPORT" envDefault:"stdio" doc:"how clients reach the server: stdio"`
+	Transport   string `env:"MCP_TRANSPORT" envDefault:"stdio" doc:"how clients reach the server: stdio or http"`
 	Toolsets    string `env:"TOOLSETS" envDefault:"refunds" doc:"toolsets to offer, with commas between them, or all: refunds, history"`
 	ReadOnly    string `env:"READ_ONLY" envDefault:"false" doc:"true: tools that change state are neither listed nor callable"`
 	InputErrors string `env:"INPUT_ERRORS" envDefault:"protocol" doc:"protocol: invalid arguments are JSON-RPC errors; tool: tool results with isError, for hosts that hide protocol errors from the model"`
 	CallTimeout string `env:"CALL_TIMEOUT" envDefault:"30s" doc:"how long one call may take, 100ms to 10m"`
 	RequireKey  string `env:"REQUIRE_OPERATION_KEY" envDefault:"false" doc:"true: refuse calls that change state and whose host sent no operation key"`
-	Backend     string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers, gone at exit), sqlite or postgres"`
+	Backend     string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers, gone at exit), sqlite, postgres or rest (a service)"`
 	SQLitePath  string `env:"LEDGER_SQLITE_PATH" doc:"the file of the backend sqlite; it is made if it is not there"`
 	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
+	RESTURL     string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
+	RESTToken   string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
+	RESTTimeout string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; from 5s on a lost answer is always resolved"`
 	PrincipalID string `env:"PRINCIPAL_ID" envDefault:"local" doc:"who calls on stdio"`
 	Kind        string `env:"PRINCIPAL_KIND" envDefault:"agent" doc:"agent, human or service"`
 	Tenant      string `env:"PRINCIPAL_TENANT" envDefault:"default" doc:"the tenant whose records are seen"`
-	Scopes      string `env:"PRINCIPAL_SCOPES" envDefault:"all" doc:"what the caller may do, with commas between: every scope that an agent may hold is all"`
+	Scopes      string `env:"PRINCIPAL_SCOPES" envDefault:"all" doc:"what the caller may do, with commas between, or all: every scope that an agent may hold"`
 	Plan        string `env:"PRINCIPAL_PLAN" envDefault:"pro" doc:"free, growth or pro"`
 }
 
+// Transport says how clients reach the server.
+type Transport string
+
+// The transports there are.
+const (
+	OverStdio Transport = "stdio"
+	OverHTTP  Transport = "http"
+)
+
 // Server is the environment of refund-mcp, checked.
 type Server struct {
+	Transport            Transport
 	LogLevel             slog.Level
 	Toolsets             []string
 	ReadOnly             bool
@@ -49,18 +63,22 @@ func ParseServer(environ, toolsets []string) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
+	if slices.Contains(environ, "PRINCIPAL_SCOPES=") {
+		v.Scopes = "" // empty is not absent here: the default would give every scope
+	}
 	p := problems{}
 	c := Server{
 		LogLevel:             level(v.LogLevel),
+		Transport:            Transport(p.one("MCP_TRANSPORT", v.Transport, string(OverStdio), string(OverHTTP))),
 		Toolsets:             p.list("TOOLSETS", v.Toolsets, toolsets),
 		ReadOnly:             p.boolean("READ_ONLY", v.ReadOnly),
 		InputErrorsAsResults: p.one("INPUT_ERRORS", v.InputErrors, "protocol", "tool") == "tool",
 		CallTimeout:          p.duration("CALL_TIMEOUT", v.CallTimeout),
 		RequireOperationKey:  p.boolean("REQUIRE_OPERATION_KEY", v.RequireKey),
-		Store:                p.store(v.Backend, v.SQLitePath, v.PostgresURL, Memory, SQLite, Postgres),
+		Store:                p.store(v.Backend, v.SQLitePath, v.PostgresURL, Memory, SQLite, Postgres, REST),
 		Shown:                shown(v),
 	}
-	p.one("MCP_TRANSPORT", v.Transport, "stdio")
+	c.Store.Service = p.service(c.Store.Backend, v.RESTURL, v.RESTToken, v.RESTTimeout)
 	c.Principal = p.principal(v)
 	return c, errors.Join(p...)
 }
@@ -74,6 +92,9 @@ func (p *problems) principal(v serverVariables) access.Principal {
 	if err != nil {
 		p.add("PRINCIPAL_TENANT", "is not valid: %w", err)
 	}
+	if err := access.CheckID(v.PrincipalID); err != nil {
+		p.add("PRINCIPAL_ID", "is not valid: %w", err)
+	}
 	kind, err := access.ParseKind(v.Kind)
 	if err != nil {
 		p.add("PRINCIPAL_KIND", "is not valid: %w", err)
@@ -82,24 +103,33 @@ func (p *problems) principal(v serverVariables) access.Principal {
 	if err != nil {
 		p.add("PRINCIPAL_PLAN", "is not valid: %w", err)
 	}
-	scopes := access.AgentScopes()
-	if v.Scopes != "all" {
-		var list []access.Scope
-		for name := range strings.SplitSeq(v.Scopes, ",") {
-			scope, err := access.ParseScope(strings.TrimSpace(name))
-			if err != nil {
-				p.add("PRINCIPAL_SCOPES", "is not valid: %w", err)
-			}
-			list = append(list, scope)
-		}
-		scopes = access.ScopesOf(list...)
+	scopes := p.scopes(v.Scopes)
+	if forbidden := access.Forbidden(kind, scopes); len(forbidden) > 0 {
+		p.add("PRINCIPAL_SCOPES", "can not be held by a principal of kind %s: %s", kind, strings.Join(forbidden, ", "))
 	}
 	if len(*p) > before {
 		return access.Principal{}
 	}
 	who, err := access.NewPrincipal(tenant, v.PrincipalID, kind, scopes, plan, "")
 	if err != nil {
-		p.add("PRINCIPAL_ID, PRINCIPAL_KIND and PRINCIPAL_SCOPES", "do not go together: %w", err)
+		p.add("PRINCIPAL_ID", "makes no principal: %w", err)
 	}
 	return who
+}
+
+// scopes reads a list of scopes. An empty list is no list: who clears it does
+// not mean all.
+func (p *problems) scopes(list string) access.Scopes {
+	if strings.TrimSpace(list) == "all" {
+		return access.AgentScopes()
+	}
+	var scopes []access.Scope
+	for name := range strings.SplitSeq(list, ",") {
+		scope, err := access.ParseScope(strings.TrimSpace(name))
+		if err != nil {
+			p.add("PRINCIPAL_SCOPES", "is not valid: %w", err)
+		}
+		scopes = append(scopes, scope)
+	}
+	return access.ScopesOf(scopes...)
 }

@@ -33,7 +33,8 @@ func Customers() []customers.Open {
 }
 
 // Seed opens the demo customers in the tenant, under keys of their own: seeding
-// twice changes nothing.
+// twice changes nothing. It goes to the ledger directly, as part of setting it
+// up: there is no caller yet whom the application could permit it.
 func Seed(ctx context.Context, l ports.Ledger, t access.Tenant, clock ports.Clock, ids ports.IDs) error {
 	for _, open := range Customers() {
 		op := operation.Operation{

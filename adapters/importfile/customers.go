@@ -69,6 +69,10 @@ func (c *Customers) bad(line int, why string) {
 	c.Problems = append(c.Problems, Problem{line, why})
 }
 
+// full reports that there is one customer more than an import may hold, so that
+// nothing more needs to be read.
+func (c *Customers) full() bool { return len(c.List) > customers.MaxImport }
+
 // customerRow is a customer as a file writes it.
 type customerRow struct {
 	ID        string            `json:"id"`
@@ -107,6 +111,9 @@ func readJSONLines(r io.Reader, progress func(int)) (Customers, error) {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
+		}
+		if c.full() {
+			return c, nil
 		}
 		doc, err := strictjson.Check(line)
 		if err != nil {
@@ -149,7 +156,6 @@ func readCSV(r io.Reader, progress func(int)) (Customers, error) {
 	}
 	for {
 		fields, err := table.Read()
-		line, _ := table.FieldPos(0)
 		switch parse := (*csv.ParseError)(nil); {
 		case err == io.EOF:
 			return c, nil
@@ -158,11 +164,16 @@ func readCSV(r io.Reader, progress func(int)) (Customers, error) {
 			continue
 		case err != nil:
 			return c, err
+		}
+		line, _ := table.FieldPos(0)
+		progress(line)
+		switch {
 		case len(fields) != len(header):
 			c.bad(line, fmt.Sprintf("it has %d fields, the header %d", len(fields), len(header)))
 			continue
+		case c.full():
+			return c, nil
 		}
-		progress(line)
 		var row customerRow
 		for i, name := range header {
 			value := strings.Clone(fields[i])

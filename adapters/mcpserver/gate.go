@@ -51,6 +51,7 @@ const (
 type message struct {
 	sort   lineSort
 	reason string         // why it is unreadable; holds nothing of the line
+	noJSON bool           // it is unreadable because it is no JSON
 	failed *jsonrpc.Error // why it is refused
 	id     messageID
 	method string
@@ -66,9 +67,9 @@ func inspect(line []byte) message {
 	document, err := strictjson.Check(line)
 	if err != nil {
 		if err == strictjson.ErrNotUTF8 {
-			return message{reason: err.Error()}
+			return message{noJSON: true, reason: err.Error()}
 		}
-		return message{reason: "not JSON: " + err.Error()}
+		return message{noJSON: true, reason: "not JSON: " + err.Error()}
 	}
 	switch document.Kind() {
 	case strictjson.KindObject:

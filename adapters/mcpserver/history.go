@@ -65,7 +65,12 @@ type badEntry struct {
 	Why        string `json:"why" jsonschema:"What does not hold."`
 }
 
-const defaultPage = 20
+const (
+	defaultPage = 20
+	// maxPageText bounds the free text of a page, in bytes: a page of long
+	// reasons ends early and goes on behind its cursor.
+	maxPageText = 32 << 10
+)
 
 func historyTools() []tool {
 	return []tool{
@@ -115,7 +120,12 @@ func listRefunds(ctx context.Context, a *app.App, c app.Call, in listRefundsIn) 
 		return listRefundsOut{}, false, err
 	}
 	out := listRefundsOut{CustomerID: id.String(), Refunds: make([]refundRow, 0, len(page))}
-	for _, r := range page {
+	size := 0
+	for i, r := range page {
+		if size += len(r.Reason.String()); size > maxPageText && i > 0 {
+			page, more = page[:i], true
+			break
+		}
 		out.Refunds = append(out.Refunds, refundRow{
 			RefundID: r.ID.String(), Amount: number(r.Amount), Currency: r.Amount.Currency().String(), Reason: r.Reason.String(),
 			Status: r.Status.String(), ProcessedAt: stamp(r.ProcessedAt), Entry: r.Number,
@@ -154,7 +164,7 @@ func verifyLedger(ctx context.Context, a *app.App, c app.Call, in verifyLedgerIn
 			return verifyLedgerOut{}, false, err
 		}
 	}
-	v, err := a.VerifyLedger(ctx, c, id)
+	v, err := a.VerifyLedger(ctx, c, id, app.MaxVerified)
 	if err != nil {
 		return verifyLedgerOut{}, false, err
 	}

@@ -65,9 +65,15 @@ var rules = map[string]rule{
 		holds: func(value, param string) bool {
 			d, err := money.ParseDecimal(value)
 			if errors.Is(err, money.ErrTooPrecise) {
-				return true // refused by decimals
+				// Refused by decimals. What stands before the point tells whether it is
+				// too big as well, unless there is an exponent.
+				before, _, _ := strings.Cut(value, ".")
+				if d, err = money.ParseDecimal(before); err != nil {
+					return !errors.Is(err, money.ErrTooLarge)
+				}
+				return d.Cmp(whole(param)) < 0 || strings.ContainsAny(value, "eE")
 			}
-			return err == nil && d.Cmp(whole(param)) <= 0
+			return (err == nil || errors.Is(err, money.ErrTooSmall)) && d.Cmp(whole(param)) <= 0
 		},
 		keyword: func(s *jsonschema.Schema, param string) { s.Maximum = float(param) },
 		code:    "too_big",
@@ -76,7 +82,7 @@ var rules = map[string]rule{
 	"decimals": { // no keyword: multipleOf is computed in floats by most validators
 		holds: func(value, param string) bool {
 			d, err := money.ParseDecimal(value)
-			return err == nil && int64(d.Decimals()) <= whole(param)
+			return !errors.Is(err, money.ErrTooPrecise) && int64(d.Decimals()) <= whole(param)
 		},
 		code:  "too_many_decimals",
 		words: func(_, param string) string { return "must have at most " + param + " decimal places" },
@@ -173,26 +179,37 @@ func addKeywords(s *jsonschema.Schema, f reflect.StructField) {
 }
 
 // checker applies the rules of one input struct.
-type checker struct{ validate *validator.Validate }
+type checker struct {
+	validate *validator.Validate
+	fields   map[string]ruled // by their JSON names
+}
+
+// ruled are the rules of one field.
+type ruled struct {
+	name          string
+	names, params []string
+}
 
 // compileRules looks at each tag of the struct once, so that a mistake in a
 // declaration shows at start.
 func compileRules[T any]() checker {
 	t := reflect.TypeFor[T]()
+	c := checker{newValidator(), map[string]ruled{}}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		names, _ := tags(f)
+		names, params := tags(f)
 		if f.Type.Kind() == reflect.Pointer && (len(names) == 0 || names[0] != "omitnil") && len(names) > 0 {
 			panic(fmt.Sprintf("the rules of the optional field %s must start with omitnil", f.Name))
 		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		c.fields[name] = ruled{name, names, params}
 	}
-	v := newValidator()
-	_ = v.Struct(reflect.New(t).Interface()) // it reflects over a type once, at its first sight: here, not in a call
-	return checker{v}
+	_ = c.validate.Struct(reflect.New(t).Interface()) // it reflects over a type once, at its first sight: here, not in a call
+	return c
 }
 
-// check returns an issue for each field that breaks a rule, except for those
-// that have one already: what could not be read holds nothing to rely on.
+// check returns an issue for each rule that a field breaks, except for fields
+// that have an issue already: what could not be read holds nothing to rely on.
 func (c checker) check(in any, already []fault.Issue) []fault.Issue {
 	err := c.validate.Struct(in)
 	if err == nil {
@@ -204,12 +221,26 @@ func (c checker) check(in any, already []fault.Issue) []fault.Issue {
 	}
 	var issues []fault.Issue
 	for _, e := range found {
-		path := []any{e.Field()}
-		if reported(already, path[0]) {
-			continue
+		if !reported(already, e.Field()) {
+			issues = append(issues, c.broken(c.fields[e.Field()], e.Value())...)
 		}
-		r := rules[e.Tag()]
-		issues = append(issues, fault.Issue{Path: path, Code: r.code, Message: e.Field() + " " + r.words(text(e.Value()), e.Param())})
+	}
+	return issues
+}
+
+// broken returns an issue for each rule that the value breaks: the validator
+// stops at a field's first.
+func (c checker) broken(f ruled, value any) []fault.Issue {
+	var issues []fault.Issue
+	for i, name := range f.names {
+		tag := name
+		if f.params[i] != "" {
+			tag += "=" + f.params[i]
+		}
+		if c.validate.Var(value, tag) != nil {
+			r := rules[name]
+			issues = append(issues, fault.Issue{Path: []any{f.name}, Code: r.code, Message: f.name + " " + r.words(text(value), f.params[i])})
+		}
 	}
 	return issues
 }

@@ -166,6 +166,9 @@ func TestArgumentsAreRefusedWithAllThatIsWrong(t *testing.T) {
 		{"negative beyond all bounds", `{"customer_id":"CUST-00001","amount":-1e999999999,"reason":"Item arrived damaged"}`, `["amount"] too_small`},
 		{"a third decimal", `{"customer_id":"CUST-00001","amount":10.005,"reason":"Item arrived damaged"}`, `["amount"] too_many_decimals`},
 		{"a decimal that a float can not hold", `{"customer_id":"CUST-00001","amount":0.1000000000000000055,"reason":"Item arrived damaged"}`, `["amount"] too_many_decimals`},
+		{"over the limit and too precise", `{"customer_id":"CUST-00001","amount":92233720368547758.085,"reason":"Item arrived damaged"}`, `["amount"] too_big; ["amount"] too_many_decimals`},
+		{"negative and too precise", `{"customer_id":"CUST-00001","amount":-0.001,"reason":"Item arrived damaged"}`, `["amount"] too_small; ["amount"] too_many_decimals`},
+		{"a literal beyond all lengths", `{"customer_id":"CUST-00001","amount":` + strings.Repeat("1", 5000) + `,"reason":"Item arrived damaged"}`, `["amount"] too_long`},
 		{"over the limit", `{"customer_id":"CUST-00001","amount":1000000.01,"reason":"Item arrived damaged"}`, `["amount"] too_big`},
 		{"beyond all bounds", `{"customer_id":"CUST-00001","amount":1e999999999,"reason":"Item arrived damaged"}`, `["amount"] too_big`},
 		{"zero width characters", `{"customer_id":"CUST-00001","amount":10,"reason":"` + strings.Repeat("\u200b", 12) + `"}`, `["reason"] invalid_text`},
@@ -227,7 +230,8 @@ func TestOneKeyHasOneEffect(t *testing.T) {
 }
 
 func TestKeysOutOfFormAreRefused(t *testing.T) {
-	s := newServer(t, func(o *Options) { o.RequireOperationKey = true })
+	s := newServer(t, nil)
+	s.app.RequireOperationKey = true
 	for meta, code := range map[string]string{
 		keyed(`""`):    "invalid_format",
 		keyed(`"a b"`): "invalid_format",
@@ -421,7 +425,7 @@ func TestALostAnswerSaysWhatToDo(t *testing.T) {
 	s := newServer(t, nil)
 	s.app.Ledger = brokenLedger{s.app.Ledger, lost}
 	hosts := callTool(t, s, "trigger_refund", ten, keyed(`"k1"`))
-	if code, _, retryable := hosts.refusal(t); code != "OUTCOME_UNKNOWN" || !retryable || !strings.Contains(hosts.Content[0].Text, "same operation key k1") {
+	if code, _, retryable := hosts.refusal(t); code != "OUTCOME_UNKNOWN" || !retryable || !strings.Contains(hosts.Content[0].Text, "The host can repeat it safely under its operation key k1") {
 		t.Errorf("with the host's key: %s, retryable %v: %s", code, retryable, hosts.Content[0].Text)
 	}
 	minted := callTool(t, s, "trigger_refund", ten, "")
@@ -440,10 +444,26 @@ func TestTheTimeOfACallIsBounded(t *testing.T) {
 		}},
 		Refunds: s.app.Refunds, Journal: s.app.Journal, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 20 * time.Millisecond,
 	}
+	// The ledger had the write, and did not say what became of it.
 	out := callTool(t, s, "trigger_refund", ten, "")
-	if code, reason, retryable := out.refusal(t); code != "BACKEND_UNAVAILABLE" || reason != "call_timeout" || !retryable {
+	if code, reason, retryable := out.refusal(t); code != "OUTCOME_UNKNOWN" || reason != "outcome_unknown" || retryable {
 		t.Errorf("it is %s/%s, retryable %v", code, reason, retryable)
 	}
+	s.app.Ledger = deafLedger{s.app.Ledger}
+	for tool, arguments := range map[string]string{"trigger_refund": ten, "get_customer_record": `{"customer_id":"CUST-00001"}`} {
+		out := callTool(t, s, tool, arguments, "")
+		if code, reason, retryable := out.refusal(t); code != "BACKEND_UNAVAILABLE" || reason != "call_timeout" || !retryable {
+			t.Errorf("%s: it is %s/%s, retryable %v", tool, code, reason, retryable)
+		}
+	}
+}
+
+// deafLedger never answers a read.
+type deafLedger struct{ ports.Ledger }
+
+func (deafLedger) Load(ctx context.Context, _ access.Tenant, _ ...ledger.Ref) (ledger.View, error) {
+	<-ctx.Done()
+	return ledger.View{}, ctx.Err()
 }
 
 // What is logged of a call tells an operator everything but the customer.

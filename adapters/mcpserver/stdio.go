@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,8 @@ type toolCall struct {
 	Name      string
 	Arguments strictjson.Value // absent if none were sent
 	Meta      strictjson.Value // params._meta, absent or an object
+	// HeaderKeys are the values of the header Idempotency-Key, over HTTP.
+	HeaderKeys []string
 	// Key is told the operation key under which the call runs, so that the log
 	// can name it if the answer never gets out.
 	Key func(operationKey string)
@@ -385,7 +388,8 @@ func (t *Stdio) requested(m message, size int) bool {
 		t.answers.failure(r, t.plain(r, err))
 		return true
 	}
-	t.hand(handover{&jsonrpc.Request{ID: id, Method: m.method, Params: m.params.Raw()}, r})
+	extra := &mcp.RequestExtra{Header: http.Header{headerRequest: {r.id.key}}}
+	t.hand(handover{&jsonrpc.Request{ID: id, Method: m.method, Params: m.params.Raw(), Extra: extra}, r})
 	return true
 }
 
@@ -403,6 +407,19 @@ func (t *Stdio) call(ctx context.Context, r *accepted, c toolCall) {
 		return
 	}
 	t.answers.result(r, result)
+}
+
+// headerRequest carries the id of a request through the SDK, so that began can
+// find it again. It never leaves the process.
+const headerRequest = "Refundledger-Request"
+
+// began notes the operation key of a request that went through the session.
+func (t *Stdio) began(request, operationKey string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.ids[request]; r != nil {
+		r.operation = operationKey
+	}
 }
 
 // hand gives the session a message.

@@ -98,5 +98,5 @@ func newServerFor(t testing.TB, who access.Principal, change func(*Options)) des
 	if err != nil {
 		t.Fatal(err)
 	}
-	return desk{s, who}
+	return desk{Server: s, principal: who}
 }

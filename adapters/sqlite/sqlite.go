@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -116,6 +117,10 @@ const migrateTries = 5
 
 // prepare makes the file and its schema, and makes sure that it can be written.
 func prepare(ctx context.Context, path string) error {
+	// The file holds names and addresses: nobody else on the machine reads it.
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		_ = f.Close()
+	}
 	db := open(path, "&_txlock=immediate")
 	defer db.Close()
 	want, err := sqlstore.Newest(migrations())
@@ -175,36 +180,47 @@ type database struct {
 
 // Read runs the steps on one state of the file.
 func (db *database) Read(ctx context.Context, steps ...sqlstore.Step) error {
+	// Prepared before a connection is held: to prepare takes one too, and the pool
+	// could be full of readers that each wait for a second.
+	prepared := make([]*sql.Stmt, len(steps))
+	for i, s := range steps {
+		var err error
+		if prepared[i], err = db.prepared(ctx, s.SQL); err != nil {
+			return err
+		}
+	}
 	if len(steps) == 1 {
-		return db.query(ctx, nil, steps[0])
+		return query(ctx, prepared[0], steps[0])
 	}
 	tx, err := db.readers.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if err := db.query(ctx, tx, s); err != nil {
+	for i, s := range steps {
+		if err := query(ctx, tx.StmtContext(ctx, prepared[i]), s); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 	}
 	return tx.Commit()
 }
 
-func (db *database) query(ctx context.Context, tx *sql.Tx, s sqlstore.Step) error {
-	prepared, there := db.read.Load(s.SQL)
-	if !there {
-		stmt, err := db.readers.PrepareContext(ctx, s.SQL)
-		if err != nil {
-			return err
-		}
-		if prepared, there = db.read.LoadOrStore(s.SQL, stmt); there {
-			_ = stmt.Close() // another reader was first
-		}
+// prepared returns the statement for a query, prepared once.
+func (db *database) prepared(ctx context.Context, sqlText string) (*sql.Stmt, error) {
+	if stmt, there := db.read.Load(sqlText); there {
+		return stmt.(*sql.Stmt), nil
 	}
-	stmt := prepared.(*sql.Stmt)
-	if tx != nil {
-		stmt = tx.StmtContext(ctx, stmt)
+	stmt, err := db.readers.PrepareContext(ctx, sqlText)
+	if err != nil {
+		return nil, err
 	}
+	first, there := db.read.LoadOrStore(sqlText, stmt)
+	if there {
+		_ = stmt.Close() // another reader was first
+	}
+	return first.(*sql.Stmt), nil
+}
+
+func query(ctx context.Context, stmt *sql.Stmt, s sqlstore.Step) error {
 	rows, err := stmt.QueryContext(ctx, s.Args...)
 	if err != nil {
 		return err
@@ -223,9 +239,12 @@ func each(rows *sql.Rows, f func(sqlstore.Row) error) error {
 	return rows.Err()
 }
 
+// close lets go of the readers first: the last connection to close copies the
+// write-ahead log into the file, and a reader may not.
 func (db *database) close() error {
+	err := db.readers.Close()
 	if db.conn != nil {
 		db.conn.close()
 	}
-	return db.readers.Close()
+	return err
 }

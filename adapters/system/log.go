@@ -1,6 +1,7 @@
 package system
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,9 @@ import (
 const (
 	// maxPendingLog bounds the log lines that wait for a slow reader, in bytes.
 	maxPendingLog = 1 << 20
+	// errorRoom is kept free for errors: they name the operations that were not
+	// answered, and are what is looked for afterwards.
+	errorRoom = 256 << 10
 	// logFlushWait bounds how long the end of the process waits for them.
 	logFlushWait = 2 * time.Second
 )
@@ -54,20 +58,28 @@ type lines struct {
 // Write takes one line. It never waits and never fails: a log that can not be
 // written is no reason to refuse money.
 func (l *lines) Write(line []byte) (int, error) {
+	room := maxPendingLog
+	if !bytes.Contains(line, []byte(`"level":"ERROR"`)) {
+		room -= errorRoom
+	}
 	l.mu.Lock()
-	switch {
-	case l.closed || len(l.pending)+len(line) > maxPendingLog:
+	if l.closed || len(l.pending)+len(line) > room {
 		l.dropped++
-	default:
-		if l.dropped > 0 {
-			l.pending = fmt.Appendf(l.pending, `{"time":%q,"level":"WARN","msg":"log lines dropped","lines":%d}`+"\n", time.Now().Format(time.RFC3339Nano), l.dropped)
-			l.dropped = 0
-		}
-		l.pending = append(l.pending, line...)
+	} else {
+		l.pending = append(l.countDropped(l.pending), line...)
 	}
 	l.mu.Unlock()
 	l.wake()
 	return len(line), nil
+}
+
+// countDropped adds a line that says how many were dropped, if any.
+func (l *lines) countDropped(b []byte) []byte {
+	if l.dropped > 0 {
+		b = fmt.Appendf(b, `{"time":%q,"level":"WARN","msg":"log lines dropped","lines":%d}`+"\n", time.Now().Format(time.RFC3339Nano), l.dropped)
+		l.dropped = 0
+	}
+	return b
 }
 
 func (l *lines) wake() {
@@ -84,6 +96,9 @@ func (l *lines) run(w io.Writer) {
 		l.mu.Lock()
 		out, l.pending = l.pending, out[:0]
 		closed := l.closed
+		if closed {
+			out = l.countDropped(out)
+		}
 		l.mu.Unlock()
 		if len(out) > 0 {
 			_, _ = w.Write(out) // nobody is left to tell

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/importfile"
 	"github.com/refundledger/refundledger/cmd/internal/store"
+	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
 )
 
 func importFlags(f *flag.FlagSet, s *settings) {
+	operatorFlags(f, s)
 	f.BoolVar(&s.dryRun, "dry-run", false, "check the file and change nothing")
 }
 
@@ -59,21 +62,22 @@ func importCustomers(ctx context.Context, c console, s settings, args []string) 
 		}
 		return fmt.Errorf("%d bad lines; nothing was imported", n)
 	}
+	request := customers.Import{Customers: file.List}
+	if err := inTheWay(c, file, request.Check()); err != nil {
+		return err
+	}
 	if s.dryRun {
 		fmt.Fprintf(c.out, "%d customers, all of them well formed; nothing was imported\n", len(file.List))
 		return nil
 	}
 	return with(ctx, s, func(st store.Store) error {
-		call, err := operator(s.tenant)
+		call, err := s.operator()
 		if err != nil {
 			return err
 		}
 		done, err := application(st).ImportCustomers(ctx, call, file.List)
 		if f := fault.Of(err); f != nil && len(f.Issues) > 0 {
-			for _, i := range f.Issues {
-				fmt.Fprintf(c.err, "line %d: %s\n", file.Lines[i.Path[0].(int)], i.Message)
-			}
-			return fmt.Errorf("%d customers are in the way; nothing was imported", len(f.Issues))
+			return inTheWay(c, file, f.Issues)
 		}
 		if err != nil {
 			return err
@@ -81,6 +85,20 @@ func importCustomers(ctx context.Context, c console, s settings, args []string) 
 		fmt.Fprintf(c.out, "%d customers opened, %d were there already with the same facts\n", done.Opened, done.Unchanged)
 		return nil
 	})
+}
+
+// inTheWay names the lines that issues are about. It returns nil if there are none.
+func inTheWay(c console, file importfile.Customers, issues []fault.Issue) error {
+	for _, i := range issues {
+		if len(i.Path) == 0 {
+			return errors.New(i.Message)
+		}
+		fmt.Fprintf(c.err, "line %d: %s\n", file.Lines[i.Path[0].(int)], i.Message)
+	}
+	if len(issues) > 0 {
+		return fmt.Errorf("%d problems; nothing was imported", len(issues))
+	}
+	return nil
 }
 
 // terminal reports whether a person watches w.

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
+	"os"
 	"strconv"
+	"text/tabwriter"
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
@@ -20,6 +23,7 @@ import (
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -36,7 +40,7 @@ func migrate(ctx context.Context, c console, s settings, _ []string) error {
 		}
 	}
 	// A file of SQLite is brought up to date when it is opened.
-	st, err := store.Open(ctx, s.Store)
+	st, err := store.Open(ctx, s.Store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -46,11 +50,21 @@ func migrate(ctx context.Context, c console, s settings, _ []string) error {
 
 // with opens the store, runs f, and closes it.
 func with(ctx context.Context, s settings, f func(store.Store) error) error {
-	st, err := store.Open(ctx, s.Store)
+	st, err := store.Open(ctx, s.Store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(st), st.Close())
+}
+
+// withExisting is with, for commands that would find nothing in a new file.
+func withExisting(ctx context.Context, s settings, f func(store.Store) error) error {
+	if s.Store.Backend == config.SQLite {
+		if _, err := os.Stat(s.Store.SQLitePath); err != nil {
+			return fmt.Errorf("the ledger file: %w", err)
+		}
+	}
+	return with(ctx, s, f)
 }
 
 func seed(ctx context.Context, c console, s settings, _ []string) error {
@@ -64,16 +78,33 @@ func seed(ctx context.Context, c console, s settings, _ []string) error {
 }
 
 // operator is who acts when a command writes: a person at the console.
-func operator(t access.Tenant) (app.Call, error) {
-	who, err := access.NewPrincipal(t, "operator", access.Human, access.ScopesOf(access.ControlRules), access.Pro, "")
-	return app.Call{Principal: who, Tool: "refund-ledgerd"}, err
+func (s settings) operator() (app.Call, error) {
+	scopes := access.ScopesOf(access.ControlRules, access.RefundRead, access.CustomerRead)
+	who, err := access.NewPrincipal(s.tenant, s.as, access.Human, scopes, access.Pro, "")
+	if err != nil {
+		return app.Call{}, fmt.Errorf("--as: %w", err)
+	}
+	call := app.Call{Principal: who, Tool: "refund-ledgerd"}
+	if s.key != "" {
+		if call.Key, err = operation.ParseKey(s.key); err != nil {
+			return app.Call{}, fmt.Errorf("--key: %w", err)
+		}
+	}
+	return call, nil
 }
 
 func application(st store.Store) *app.App {
 	return &app.App{Ledger: st, Refunds: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
 }
 
-func reasonFlag(f *flag.FlagSet, s *settings) {
+// operatorFlags are of every command that writes.
+func operatorFlags(f *flag.FlagSet, s *settings) {
+	f.StringVar(&s.as, "as", "operator", "who you are: your id stands in the journal")
+	f.StringVar(&s.key, "key", "", "an operation key of your own: a command that is repeated with its key happens once")
+}
+
+func correctionFlags(f *flag.FlagSet, s *settings) {
+	operatorFlags(f, s)
 	f.StringVar(&s.reason, "reason", "", "why, kept in the journal (needed)")
 }
 
@@ -90,8 +121,8 @@ func reverse(ctx context.Context, c console, s settings, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--reason: %w", err)
 	}
-	return with(ctx, s, func(st store.Store) error {
-		call, err := operator(s.tenant)
+	return withExisting(ctx, s, func(st store.Store) error {
+		call, err := s.operator()
 		if err != nil {
 			return err
 		}
@@ -113,8 +144,8 @@ func adjust(ctx context.Context, c console, s settings, args []string) error {
 	if err != nil {
 		return fmt.Errorf("AMOUNT is a number of major units such as 12.50 or -3, not %q", args[1])
 	}
-	return with(ctx, s, func(st store.Store) error {
-		call, err := operator(s.tenant)
+	return withExisting(ctx, s, func(st store.Store) error {
+		call, err := s.operator()
 		if err != nil {
 			return err
 		}
@@ -129,29 +160,50 @@ func adjust(ctx context.Context, c console, s settings, args []string) error {
 
 // verify checks every account of the tenant, however many entries there are.
 func verify(ctx context.Context, c console, s settings, _ []string) error {
-	return with(ctx, s, func(st store.Store) error {
-		var accounts, entries, postings int
-		err := eachAccount(ctx, st, s.tenant, func(a customers.Account) error {
-			history := customers.NewHistory(a)
-			err := eachEntry(ctx, st, s.tenant, a, func(e journal.Entry) error {
-				entries++
-				postings += len(e.Postings())
-				return history.Add(e)
-			})
-			accounts++
-			if err != nil {
-				return err
-			}
-			return history.Close()
-		})
-		if broken, ok := errors.AsType[*journal.Broken](err); ok {
-			fmt.Fprintf(c.out, "BROKEN: %v\n", broken)
-		}
+	return withExisting(ctx, s, func(st store.Store) error {
+		call, err := s.operator()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "holds: %d customers, %d entries, %d postings: numbers, links, hashes, debits and credits, balances\n", accounts, entries, postings)
+		v, err := application(st).VerifyLedger(ctx, call, customers.ID{}, 0)
+		switch {
+		case err != nil:
+			return err
+		case v.Broken != nil:
+			fmt.Fprintf(c.out, "BROKEN: %v\n", v.Broken)
+			return errors.New("the ledger does not hold")
+		case v.Customers == 0:
+			return fmt.Errorf("there are no customers of the tenant %s", s.tenant)
+		}
+		fmt.Fprintf(c.out, "holds: %d customers, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds\n", v.Customers, v.Entries, v.Postings)
 		return nil
+	})
+}
+
+// listRefunds prints the refunds of a customer, newest first.
+func listRefunds(ctx context.Context, c console, s settings, args []string) error {
+	id, err := customers.ParseID(args[0])
+	if err != nil {
+		return err
+	}
+	return withExisting(ctx, s, func(st store.Store) error {
+		call, err := s.operator()
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ENTRY\tTIME\tAMOUNT\tSTATUS\tREFUND")
+		for before, more := int64(0), true; more; {
+			var page []refunds.Refund
+			if page, more, err = application(st).ListRefunds(ctx, call, id, before, app.MaxPage); err != nil {
+				return err
+			}
+			for _, r := range page {
+				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", r.Number, r.ProcessedAt.Format(time.RFC3339), r.Amount, r.Status, r.ID)
+				before = r.Number
+			}
+		}
+		return t.Flush()
 	})
 }
 
@@ -174,9 +226,8 @@ func eachAccount(ctx context.Context, st store.Store, t access.Tenant, f func(cu
 // eachEntry goes through the entries of an account up to its head: what comes
 // later is not part of the account as it was read.
 func eachEntry(ctx context.Context, st store.Store, t access.Tenant, a customers.Account, f func(journal.Entry) error) error {
-	subject := journal.Subject{Kind: customers.Kind.Name, ID: a.ID.String()}
 	for at := int64(0); at < a.Head.Number; {
-		page, err := st.ListEntries(ctx, t, subject, at, int(min(pageSize, a.Head.Number-at)))
+		page, err := st.ListEntries(ctx, t, a.ID.Subject(), at, int(min(pageSize, a.Head.Number-at)))
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -190,21 +241,30 @@ func eachEntry(ctx context.Context, st store.Store, t access.Tenant, a customers
 	return nil
 }
 
-// exported is an entry as a line of the export.
+// exported is an entry as a line of the export: all that its hash is made of,
+// so that the chain can be recomputed from the lines alone; package journal
+// says how.
 type exported struct {
-	Subject   string            `json:"subject"`
-	Number    int64             `json:"number"`
-	Operation string            `json:"operation"`
-	Principal string            `json:"principal"`
-	Via       string            `json:"via,omitempty"`
-	Tool      string            `json:"tool"`
-	Key       string            `json:"key"`
-	At        time.Time         `json:"at"`
-	Command   string            `json:"command"`
-	Facts     map[string]string `json:"facts"`
-	Postings  []posting         `json:"postings"`
-	Previous  string            `json:"previous"`
-	Hash      string            `json:"hash"`
+	Tenant    string    `json:"tenant"`
+	Subject   string    `json:"subject"`
+	Number    int64     `json:"number"`
+	Operation string    `json:"operation"`
+	Principal string    `json:"principal"`
+	Via       string    `json:"via,omitempty"`
+	Tool      string    `json:"tool"`
+	Key       string    `json:"key"`
+	At        time.Time `json:"at"`
+	Command   string    `json:"command"`
+	Facts     []fact    `json:"facts"`
+	Postings  []posting `json:"postings"`
+	Previous  string    `json:"previous"`
+	Hash      string    `json:"hash"`
+}
+
+// fact is a field of the command; their order counts, for it is hashed.
+type fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 type posting struct {
@@ -216,7 +276,7 @@ type posting struct {
 }
 
 func exportJournal(ctx context.Context, c console, s settings, _ []string) error {
-	return with(ctx, s, func(st store.Store) error {
+	return withExisting(ctx, s, func(st store.Store) error {
 		out := bufio.NewWriter(c.out)
 		lines := json.NewEncoder(out)
 		lines.SetEscapeHTML(false)
@@ -230,12 +290,12 @@ func exportJournal(ctx context.Context, c console, s settings, _ []string) error
 func export(e journal.Entry) exported {
 	o := e.Operation()
 	x := exported{
-		Subject: e.Subject().Kind + "/" + e.Subject().ID, Number: e.Number(), Operation: o.ID.String(), Principal: o.Principal,
-		Via: o.Via, Tool: o.Tool, Key: o.Key.String(), At: o.At, Command: e.Command(), Facts: map[string]string{},
+		Tenant: o.Tenant.String(), Subject: e.Subject().Kind + "/" + e.Subject().ID, Number: e.Number(), Operation: o.ID.String(), Principal: o.Principal,
+		Via: o.Via, Tool: o.Tool, Key: o.Key.String(), At: o.At, Command: e.Command(), Facts: []fact{},
 		Postings: []posting{}, Previous: e.Previous().String(), Hash: e.Hash().String(),
 	}
 	for _, f := range e.Facts() {
-		x.Facts[f.Name] = f.Value
+		x.Facts = append(x.Facts, fact{f.Name, f.Value})
 	}
 	for _, p := range e.Postings() {
 		x.Postings = append(x.Postings, posting{string(p.Account), p.Lot, p.Side.String(), p.Amount.Minor(), p.Amount.Currency().String()})

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/fault"
 )
 
 // Exit codes.
@@ -50,9 +52,9 @@ type command struct {
 // settings are the environment and the flags of a command.
 type settings struct {
 	config.Daemon
-	tenant access.Tenant
-	dryRun bool
-	reason string
+	tenant          access.Tenant
+	dryRun          bool
+	as, key, reason string
 }
 
 func commands() []command {
@@ -60,10 +62,14 @@ func commands() []command {
 		{"migrate", "", 0, "make the tables, or bring them up to date", nil, migrate},
 		{"seed", "", 0, "open the demo customers", nil, seed},
 		{"import customers", "FILE", 1, "open the customers of a CSV or JSON Lines file, all or none; - is stdin", importFlags, importCustomers},
-		{"verify", "", 0, "recompute every hash, link, posting and balance; exit 1 if one does not hold", nil, verify},
+		{"verify", "", 0, "recompute every hash, link, posting and balance; exit 1 if one does not hold", operatorFlags, verify},
 		{"export journal", "", 0, "write the journal to stdout, an entry a line, as JSON", nil, exportJournal},
-		{"reverse", "CUSTOMER ENTRY", 2, "book back a refund whose payment failed for good", reasonFlag, reverse},
-		{"adjust", "CUSTOMER AMOUNT", 2, "correct what a customer can be refunded, by an amount in major units", reasonFlag, adjust},
+		{"refunds", "CUSTOMER", 1, "list the refunds of a customer with the entries that booked them", operatorFlags, listRefunds},
+		{"reverse", "CUSTOMER ENTRY", 2, "book back a refund whose payment failed for good", correctionFlags, reverse},
+		{"adjust", "CUSTOMER AMOUNT", 2, "correct what a customer can be refunded, by an amount in major units", correctionFlags, adjust},
+		serveCommand(),
+		tokenCommand(),
+		checkCommand(),
 		{"config", "", 0, "print the effective settings, secrets masked", nil, showConfig},
 	}
 }
@@ -92,7 +98,9 @@ func run(ctx context.Context, args, environ []string, c console) int {
 	if cmd.flags != nil {
 		cmd.flags(flags, &s)
 	}
-	if err := flags.Parse(rest); err != nil {
+	if err := flags.Parse(rest); errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	} else if err != nil {
 		return exitUsage // the flag set has said why
 	}
 	if flags.NArg() != cmd.count {
@@ -110,6 +118,9 @@ func run(ctx context.Context, args, environ []string, c console) int {
 	}
 	if err := cmd.run(ctx, c, s, flags.Args()); err != nil {
 		fmt.Fprintf(c.err, "refund-ledgerd: %s: %v\n", cmd.name, err)
+		if f := fault.Of(err); f != nil && f.Code == fault.OutcomeUnknown {
+			fmt.Fprintln(c.err, "Run verify and look at the refunds or the export before you repeat it; with --key a repeat is safe.")
+		}
 		return exitFailed
 	}
 	return exitOK

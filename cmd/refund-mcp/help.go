@@ -12,10 +12,10 @@ import (
 )
 
 func usage(w io.Writer) {
-	fmt.Fprint(w, `refund-mcp serves the tools of the refund ledger to an MCP client, over stdin and stdout.
+	fmt.Fprint(w, `refund-mcp serves the tools of the refund ledger to MCP clients, over stdin and stdout or over HTTP.
 
 Usage:
-  refund-mcp             serve until stdin ends, SIGINT or SIGTERM
+  refund-mcp             serve until SIGINT or SIGTERM, or stdin ends
   refund-mcp config      print the effective settings, secrets masked
   refund-mcp --version   print the version
   refund-mcp --help      print this
@@ -28,11 +28,17 @@ Settings come from the environment:
 		rows = append(rows, []string{"  " + v.Name, v.Default, v.Meaning})
 	}
 	columns(w, rows)
+	fmt.Fprint(w, "\nWith MCP_TRANSPORT=http also:\n\n")
+	rows = nil
+	for _, v := range config.HTTPVariables() {
+		rows = append(rows, []string{"  " + v.Name, v.Default, v.Meaning})
+	}
+	columns(w, rows)
 }
 
-func settings(w io.Writer, c config.Server) {
+func settings(w io.Writer, shown [][2]string) {
 	var rows [][]string
-	for _, s := range c.Shown {
+	for _, s := range shown {
 		rows = append(rows, s[:])
 	}
 	columns(w, rows)

@@ -5,15 +5,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
+	"github.com/refundledger/refundledger/adapters/auth"
 	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/mcpserver"
 	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/adapters/telemetry"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
@@ -33,15 +39,15 @@ func main() {
 
 // openStore opens the backend that is configured. A ledger in memory starts
 // with the demo customers.
-func openStore(ctx context.Context, c config.Server) (store.Store, error) {
-	s, err := store.Open(ctx, c.Store)
+func openStore(ctx context.Context, c config.Server, log *slog.Logger) (store.Store, error) {
+	s, err := store.Open(ctx, c.Store, log)
 	if err == nil && c.Store.Backend == config.Memory {
 		err = demo.Seed(ctx, s, c.Principal.Tenant(), system.Clock{}, system.IDs{})
 	}
 	return s, err
 }
 
-func run(args, environ []string, stdin, stdout, stderr *os.File, open func(context.Context, config.Server) (store.Store, error)) int {
+func run(args, environ []string, stdin, stdout, stderr *os.File, open func(context.Context, config.Server, *slog.Logger) (store.Store, error)) int {
 	switch {
 	case len(args) == 0:
 	case len(args) == 1 && (args[0] == "--help" || args[0] == "-h" || args[0] == "help"):
@@ -56,14 +62,24 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		return exitUsage
 	}
 	c, err := config.ParseServer(environ, mcpserver.Toolsets())
+	var web config.HTTP
+	if c.Transport == config.OverHTTP {
+		var bad error
+		web, bad = config.ParseHTTP(environ, auth.Algorithms())
+		err = errors.Join(err, bad)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "refund-mcp: the environment is not valid:")
 		fmt.Fprintln(stderr, err)
 		return exitFailed
 	}
 	if len(args) == 1 {
-		settings(stdout, c)
+		settings(stdout, slices.Concat(c.Shown, web.Shown))
 		return exitOK
+	}
+	if isNull(stdout) {
+		fmt.Fprintln(stderr, "refund-mcp: stdout is closed: nobody could read an answer")
+		return exitFailed
 	}
 	protocol, err := protocolOutput(stdout, stderr)
 	if err != nil {
@@ -75,24 +91,68 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	defer log.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, err := open(ctx, c)
+	s, err := open(ctx, c, log.Logger)
 	if err != nil {
 		log.Error("the ledger can not be opened", "backend", string(c.Store.Backend), "cause", err.Error())
 		return exitFailed
 	}
-	defer s.Close() // what it could not finish is in the log
-	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout}
-	server, err := mcpserver.New(a, mcpserver.Options{
+	defer closeStore(s, log)
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey}
+	o := mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
-		RequireOperationKey: c.RequireOperationKey, Log: log.Logger,
-	})
+		Log: log.Logger,
+	}
+	var metrics *telemetry.Metrics
+	if c.Transport == config.OverHTTP {
+		if metrics, err = telemetry.New(); err != nil {
+			log.Error("the metrics can not be made", "cause", err.Error())
+			return exitFailed
+		}
+		a.Ledger, o.Meter = metrics.Ledger(s), metrics
+	}
+	server, err := mcpserver.New(a, o)
 	if err != nil {
 		log.Error("the server can not start", "cause", err.Error())
 		return exitFailed
+	}
+	if c.Transport == config.OverHTTP {
+		if err := serveHTTP(ctx, web, c.Principal, server, a.Ledger, metrics, log.Logger); err != nil {
+			log.Error("the server did not end cleanly", "cause", err.Error())
+			return exitFailed
+		}
+		return exitOK
 	}
 	if err := server.ServeStdio(ctx, c.Principal, stdin, protocol); err != nil {
 		log.Error("the session did not end cleanly", "cause", err.Error())
 		return exitFailed
 	}
 	return exitOK
+}
+
+// isNull reports whether a file is the null device, which is also what the
+// runtime opens in place of a standard file that was closed at start.
+func isNull(f *os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && os.SameFile(null, info)
+}
+
+// closeWait bounds how long the end of the process waits for the store. A write
+// that is not committed by then leaves no trace, as after a crash.
+const closeWait = 3 * time.Second
+
+func closeStore(s store.Store, log *system.Log) {
+	done := make(chan error, 1)
+	go func() { done <- s.Close() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			log.Error("the ledger did not close cleanly", "cause", err.Error())
+		}
+	case <-time.After(closeWait):
+		log.Error("the ledger did not close in time", "after", closeWait.String())
+	}
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +32,8 @@ const (
 	childMode = "REFUND_MCP_TEST_CHILD"
 	// gateFile names a file: refunds wait in the store until it exists.
 	gateFile = "REFUND_MCP_TEST_GATE"
+	// chatty makes a dependency print where it must not.
+	chatty = "REFUND_MCP_TEST_CHATTY"
 )
 
 // captured is what a careless dependency would keep: os.Stdout as it was before
@@ -42,8 +46,8 @@ func TestMain(m *testing.M) {
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr,
-		func(ctx context.Context, c config.Server) (store.Store, error) {
-			s, err := openStore(ctx, c)
+		func(ctx context.Context, c config.Server, log *slog.Logger) (store.Store, error) {
+			s, err := openStore(ctx, c, log)
 			return testStore{s}, err
 		}))
 }
@@ -52,9 +56,11 @@ func TestMain(m *testing.M) {
 type testStore struct{ store.Store }
 
 func (s testStore) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
-	fmt.Println("a dependency prints")
-	fmt.Fprintln(captured, "a dependency prints to the stdout it kept")
-	_, _ = syscall.Write(1, []byte("a dependency writes to descriptor 1\n"))
+	if os.Getenv(chatty) != "" {
+		fmt.Println("a dependency prints")
+		fmt.Fprintln(captured, "a dependency prints to the stdout it kept")
+		_, _ = syscall.Write(1, []byte("a dependency writes to descriptor 1\n"))
+	}
 	if gate := os.Getenv(gateFile); gate != "" && cmd.Name() == refunds.TriggerName {
 		for {
 			if _, err := os.Stat(gate); err == nil {
@@ -74,6 +80,7 @@ type server struct {
 	stdout *os.File
 	stderr *os.File // the reading end; nil once collected
 	logged *lockedBuffer
+	hold   atomic.Bool // stderr is not read any more
 	lines  *bufio.Reader
 }
 
@@ -98,7 +105,7 @@ func (l *lockedBuffer) String() string {
 func start(t *testing.T, environ ...string) *server {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), childMode+"=1"), environ...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), childMode + "=1"}, environ...) // nothing of who runs the tests
 	pipe := func() (*os.File, *os.File) {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -117,7 +124,16 @@ func start(t *testing.T, environ ...string) *server {
 		f.Close()
 	}
 	s := &server{t: t, cmd: cmd, stdin: inW, stdout: outR, stderr: errR, logged: &lockedBuffer{}, lines: bufio.NewReaderSize(outR, 1<<20)}
-	go io.Copy(s.logged, errR)
+	go func() {
+		b := make([]byte, 32<<10)
+		for !s.hold.Load() {
+			n, err := errR.Read(b)
+			s.logged.Write(b[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -223,7 +239,7 @@ func (s *server) processed() int {
 }
 
 func TestOnlyTheProtocolIsOnStdout(t *testing.T) {
-	s := start(t, "LOG_LEVEL=debug")
+	s := start(t, "LOG_LEVEL=debug", chatty+"=1")
 	s.send("garbage", refund(1, "1"), ping("p"))
 	for range 2 {
 		if _, err := s.next(); err != nil {
@@ -282,6 +298,7 @@ func TestAStderrThatNobodyReadsStopsNothing(t *testing.T) {
 		do   func(*server)
 	}{
 		{"closed", func(s *server) { s.stderr.Close() }},
+		{"open and full", func(s *server) { s.hold.Store(true) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := start(t, "LOG_LEVEL=debug")
@@ -318,7 +335,7 @@ func TestAnUnwritableStdoutIsTheEnd(t *testing.T) {
 	// The refunds were made and nobody could be told: the log names their keys.
 	log := s.logged.String()
 	for id := range calls {
-		if !strings.Contains(log, fmt.Sprintf(`"key-%d"`, id)) {
+		if !strings.Contains(log, fmt.Sprintf(`"msg":"operation not answered","operation":"key-%d"`, id)) {
 			t.Errorf("the log does not name key-%d", id)
 		}
 	}
@@ -387,16 +404,16 @@ func TestArguments(t *testing.T) {
 		{[]string{"--help"}, nil, 0, "LEDGER_BACKEND", ""},
 		{[]string{"config"}, []string{"TOOLSETS=all"}, 0, "TOOLSETS               all", ""},
 		{[]string{"serve"}, nil, 2, "", `unknown argument "serve"`},
-		{[]string{"config"}, []string{"TOOLSETS=refund", "READ_ONLY=yes", "CALL_TIMEOUT=5", "LEDGER_BACKEND=disk"}, 1, "", `TOOLSETS knows refunds, history, not "refund"
+		{[]string{"config"}, []string{"TOOLSETS=refund", "READ_ONLY=yes", "CALL_TIMEOUT=5", "LEDGER_BACKEND=disk"}, 1, "", `TOOLSETS knows refunds, history and all, not "refund"
 READ_ONLY must be true or false, not "yes"
 CALL_TIMEOUT must be a duration from 100ms to 10m0s such as 30s, not "5"
-LEDGER_BACKEND must be memory or sqlite or postgres, not "disk"`},
+LEDGER_BACKEND must be memory or sqlite or postgres or rest, not "disk"`},
 		{[]string{}, []string{"PRINCIPAL_SCOPES=invoice:override"}, 1, "", "can not be held by a principal of kind agent"},
-		{[]string{}, []string{"MCP_TRANSPORT=http"}, 1, "", "MCP_TRANSPORT must be stdio"},
+		{[]string{}, []string{"MCP_TRANSPORT=carrier"}, 1, "", "MCP_TRANSPORT must be stdio or http"},
 	} {
 		t.Run(strings.Join(append(c.environ, c.args...), " "), func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], c.args...)
-			cmd.Env = append(append(os.Environ(), childMode+"=1"), c.environ...)
+			cmd.Env = append([]string{childMode + "=1"}, c.environ...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()

@@ -196,8 +196,8 @@ func NewPrincipal(tenant Tenant, id string, kind Kind, scopes Scopes, plan Plan,
 	switch {
 	case tenant == Tenant{}:
 		return Principal{}, fmt.Errorf("a principal belongs to a tenant")
-	case !idForm.MatchString(id):
-		return Principal{}, fmt.Errorf("a principal's id is 1 to 80 letters, digits or ._@+- and starts with a letter or digit")
+	case CheckID(id) != nil:
+		return Principal{}, CheckID(id)
 	case kind == Kind{}:
 		return Principal{}, fmt.Errorf("a principal has a kind: agent, human or service")
 	case plan > Pro:
@@ -207,14 +207,29 @@ func NewPrincipal(tenant Tenant, id string, kind Kind, scopes Scopes, plan Plan,
 	case owner != "" && kind != Agent:
 		return Principal{}, fmt.Errorf("only a principal of kind agent has an owner")
 	}
-	if kind == Agent {
-		for _, s := range scopes.List() {
-			if s.neverAgents() {
-				return Principal{}, fmt.Errorf("the scope %s can not be held by a principal of kind agent", s)
-			}
-		}
+	if f := Forbidden(kind, scopes); len(f) > 0 {
+		return Principal{}, fmt.Errorf("the scope %s can not be held by a principal of kind %s", f[0], kind)
 	}
 	return Principal{tenant, id, kind, scopes, plan, owner}, nil
+}
+
+// CheckID says what is wrong with a principal's id, or nothing.
+func CheckID(id string) error {
+	if !idForm.MatchString(id) {
+		return fmt.Errorf("a principal's id is 1 to 80 letters, digits or ._@+- and starts with a letter or digit")
+	}
+	return nil
+}
+
+// Forbidden names the scopes that a principal of the kind may not hold.
+func Forbidden(kind Kind, scopes Scopes) []string {
+	var names []string
+	for _, s := range scopes.List() {
+		if kind == Agent && s.neverAgents() {
+			names = append(names, s.String())
+		}
+	}
+	return names
 }
 
 // Tenant returns the tenant the principal acts for.

@@ -81,7 +81,7 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 	if !add {
 		var err error
 		if amount, err = money.FromMinor(0, a.Currency).Sub(c.Change); err != nil {
-			return ledger.Change{}, outOfRange(a)
+			return ledger.Change{}, OutOfRange(a)
 		}
 	}
 	postings := []journal.Posting{
@@ -97,7 +97,7 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 	}
 	after, entry, err := a.Post(v.Op, AdjustName, c.Facts(), postings...)
 	if errors.Is(err, money.ErrOverflow) {
-		return ledger.Change{}, outOfRange(a)
+		return ledger.Change{}, OutOfRange(a)
 	}
 	if err != nil {
 		return ledger.Change{}, err
@@ -109,7 +109,8 @@ func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
 	return ledger.Change{Put: []ledger.Record{after}, Entries: []journal.Entry{entry}, Answer: adjustment}, nil
 }
 
-func outOfRange(a Account) error {
+// OutOfRange is the fault for a balance or a change that is too large to keep.
+func OutOfRange(a Account) error {
 	return fault.New(fault.PolicyViolation, "amount_out_of_range", "The balance of %s would not fit in 64 bits of minor units.", a.ID)
 }
 

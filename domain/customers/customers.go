@@ -47,6 +47,9 @@ var errID = fmt.Errorf("a customer id is CUST- followed by exactly five digits, 
 // String returns the id as it is written.
 func (id ID) String() string { return id.text }
 
+// Subject is whose history the entries of the customer's account are.
+func (id ID) Subject() journal.Subject { return journal.Subject{Kind: Kind.Name, ID: id.text} }
+
 // Ref names the account record of the customer.
 func (id ID) Ref() ledger.Ref { return ledger.Ref{Kind: Kind, ID: id.text} }
 
@@ -130,7 +133,7 @@ func (a Account) Last() journal.Head { return a.Head }
 // in another currency, names no lot, would leave a lot below zero, or is on
 // another customer's account.
 func (a Account) Post(op operation.Operation, command string, facts []operation.Fact, postings ...journal.Posting) (Account, journal.Entry, error) {
-	e, err := journal.Next(a.Head, journal.Subject{Kind: Kind.Name, ID: a.ID.text}, op, command, facts, postings...)
+	e, err := journal.Next(a.Head, a.ID.Subject(), op, command, facts, postings...)
 	if err != nil {
 		return Account{}, journal.Entry{}, err
 	}

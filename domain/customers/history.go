@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 )
 
 // History recomputes an account from its entries: start one for the account as
@@ -13,6 +15,7 @@ import (
 type History struct {
 	record  Account
 	rebuilt Account
+	opened  []operation.Fact // of the entry that opened the account
 }
 
 // NewHistory starts the history of the account a, as it is on record.
@@ -23,10 +26,13 @@ func NewHistory(a Account) *History {
 // Head returns the last entry added.
 func (h *History) Head() journal.Head { return h.rebuilt.Head }
 
+// Balance returns what the entries added so far leave to be refunded.
+func (h *History) Balance() money.Amount { return h.rebuilt.Balance() }
+
 // Add verifies the next entry and applies its postings. It returns a
 // [*journal.Broken] if the entry does not hold.
 func (h *History) Add(e journal.Entry) error {
-	subject := journal.Subject{Kind: Kind.Name, ID: h.record.ID.text}
+	subject := h.record.ID.Subject()
 	if _, err := journal.Verify(h.rebuilt.Head, subject, e); err != nil {
 		return err
 	}
@@ -34,13 +40,18 @@ func (h *History) Add(e journal.Entry) error {
 	if err != nil {
 		return &journal.Broken{Subject: subject, Number: e.Number(), Why: err.Error()}
 	}
+	if e.Number() == 1 {
+		h.opened = e.Facts()
+	}
 	h.rebuilt = next
 	return nil
 }
 
 // Close compares what the entries add up to with the record: the version, the
-// head and each lot. It returns a [*journal.Broken] at the record's version if
-// they differ.
+// head, each lot, and what the account was opened with and no command changes
+// (status, currency, time of creation). It returns a [*journal.Broken] at the
+// record's version if they differ. Name and e-mail are not compared: they may
+// be erased.
 func (h *History) Close() error {
 	why := ""
 	switch {
@@ -48,8 +59,27 @@ func (h *History) Close() error {
 		why = fmt.Sprintf("the record ends at entry %d, the entries at %d, or their hashes differ", h.record.Head.Number, h.rebuilt.Head.Number)
 	case !slices.Equal(h.rebuilt.Lots, h.record.Lots):
 		why = "the balance on record is not what the entries add up to"
+	case !slices.Equal(h.opened, h.expected()):
+		why = "the status, currency or time of creation on record is not what the account was opened with"
 	default:
 		return nil
 	}
-	return &journal.Broken{Subject: journal.Subject{Kind: Kind.Name, ID: h.record.ID.text}, Number: h.record.Head.Number, Why: why}
+	return &journal.Broken{Subject: h.record.ID.Subject(), Number: h.record.Head.Number, Why: why}
+}
+
+// expected are the facts of the opening entry as the record has them; those
+// that the record does not have are taken as they are.
+func (h *History) expected() []operation.Fact {
+	facts := slices.Clone(h.opened)
+	of := Open{ID: h.record.ID, Status: h.record.Status, Opening: money.FromMinor(0, h.record.Currency), CreatedAt: h.record.CreatedAt}.Facts()
+	for i, f := range facts {
+		if f.Name == factProfile || f.Name == factOpening {
+			continue
+		}
+		at := slices.IndexFunc(of, func(o operation.Fact) bool { return o.Name == f.Name })
+		if at >= 0 {
+			facts[i] = of[at]
+		}
+	}
+	return facts
 }

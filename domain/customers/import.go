@@ -1,13 +1,13 @@
 package customers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
-	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
 )
@@ -57,48 +57,54 @@ func (c Import) Facts() []operation.Fact {
 func (c Import) Reads() []ledger.Ref {
 	refs := make([]ledger.Ref, 0, 2*len(c.Customers))
 	for _, o := range c.Customers {
-		refs = append(refs, o.ID.Ref(), ledger.EntryRef(o.ID.subject(), 1))
+		refs = append(refs, o.ID.Ref(), ledger.EntryRef(o.ID.Subject(), 1))
 	}
 	return refs
 }
 
-func (id ID) subject() journal.Subject { return journal.Subject{Kind: Kind.Name, ID: id.text} }
+// Check returns an issue for each customer that is not valid or stands there
+// twice, or one for an import that is empty or too large. The path of an issue
+// is the customer's position, from 0, and the field.
+func (c Import) Check() []fault.Issue {
+	if n := len(c.Customers); n == 0 || n > MaxImport {
+		return []fault.Issue{{Path: []any{}, Code: "import_size", Message: fmt.Sprintf("an import holds 1 to %d customers, not %d", MaxImport, n)}}
+	}
+	var issues []fault.Issue
+	seen := make(map[ID]bool, len(c.Customers))
+	for i, o := range c.Customers {
+		for _, f := range o.Check() {
+			f.Path = append([]any{i}, f.Path...)
+			issues = append(issues, f)
+		}
+		if seen[o.ID] {
+			issues = append(issues, fault.Issue{Path: []any{i, "id"}, Code: "twice", Message: o.ID.text + " stands there twice"})
+		}
+		seen[o.ID] = true
+	}
+	return issues
+}
 
-// Decide refuses InvalidInput with an issue for each customer that is not
-// valid, stands there twice, or was opened with other facts before. The path of
-// an issue is the customer's position, from 0, and the field. The answer is the
+// Decide refuses InvalidInput with the issues of [Import.Check], and with one
+// for each customer that was opened with other facts before. The answer is the
 // record of the import.
 func (c Import) Decide(v ledger.View) (ledger.Change, error) {
-	if n := len(c.Customers); n == 0 || n > MaxImport {
-		return ledger.Change{}, fault.New(fault.InvalidInput, "import_size", "An import holds 1 to %d customers, not %d.", MaxImport, n)
-	}
 	done := Imported{ID: v.Op.ID, ImportedAt: v.Op.At}
 	var change ledger.Change
-	var issues []fault.Issue
-	bad := func(i int, message string, args ...any) {
-		issues = append(issues, fault.Issue{Path: []any{i, "id"}, Code: "conflict", Message: fmt.Sprintf(message, args...)})
+	issues := c.Check()
+	if len(issues) > 0 && len(issues[0].Path) == 0 {
+		return ledger.Change{}, fault.Invalid(issues) // of the size: the customers are not looked at
 	}
-	seen := make(map[ID]int, len(c.Customers))
 	for i, o := range c.Customers {
-		if found := o.Check(); len(found) > 0 {
-			for _, f := range found {
-				f.Path = append([]any{i}, f.Path...)
-				issues = append(issues, f)
-			}
-			continue
-		}
-		if first, twice := seen[o.ID]; twice {
-			bad(i, "%s stands there twice: it is customer %d too", o.ID, first)
-			continue
-		}
-		seen[o.ID] = i
 		if _, exists := ledger.Get[Account](v, o.ID.Ref()); exists {
-			first, ok := ledger.Get[ledger.Booked](v, ledger.EntryRef(o.ID.subject(), 1))
+			first, ok := ledger.Get[ledger.Booked](v, ledger.EntryRef(o.ID.Subject(), 1))
 			if !ok || !slices.Equal(first.Facts(), o.Facts()) {
-				bad(i, "%s exists already and was opened with other facts", o.ID)
+				issues = append(issues, fault.Issue{Path: []any{i, "id"}, Code: "conflict", Message: o.ID.text + " exists already and was opened with other facts"})
 			}
 			done.Unchanged++
 			continue
+		}
+		if len(issues) > 0 {
+			continue // nothing will be opened, but every problem is named
 		}
 		account, entry, err := o.open(v.Op, ImportName)
 		if err != nil {
@@ -108,6 +114,7 @@ func (c Import) Decide(v ledger.View) (ledger.Change, error) {
 		done.Opened++
 	}
 	if len(issues) > 0 {
+		slices.SortStableFunc(issues, func(a, b fault.Issue) int { return cmp.Compare(a.Path[0].(int), b.Path[0].(int)) })
 		return ledger.Change{}, fault.Invalid(issues)
 	}
 	change.Answer = done

@@ -133,7 +133,7 @@ func TestImport(t *testing.T) {
 		})
 	}
 	for name, n := range map[string]int{"none": 0, "too many": customers.MaxImport + 1} {
-		if _, err := (customers.Import{Customers: make([]customers.Open, n)}).Decide(ledger.NewView(op, 0)); reasonOf(err) != "INVALID_INPUT/import_size" {
+		if _, err := (customers.Import{Customers: make([]customers.Open, n)}).Decide(ledger.NewView(op, 0)); reasonOf(err) != "INVALID_INPUT/invalid_input" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

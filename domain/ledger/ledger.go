@@ -138,7 +138,10 @@ func Get[R Record](v View, ref Ref) (r R, ok bool) {
 type Change struct {
 	Put     []Record        // new states, of named refs only
 	Entries []journal.Entry // balanced; one without postings records a decision that moved no money
-	Answer  Record          // kept under the operation key; a replay returns it
+	// Answer is kept under the operation key; a replay returns it. If it is a
+	// record whose name only the decision can know, because the entry's number is
+	// part of it, it is kept as a record too, without being named or put.
+	Answer Record
 }
 
 // OutcomeKind is the kind of the outcomes kept under operation keys.
@@ -170,11 +173,16 @@ func (o Outcome) Ref() Ref { return OutcomeRef(o.Operation.Principal, o.Operatio
 // nothing of what was stored.
 func (o Outcome) Replay(command string, f operation.Fingerprint) (Outcome, error) {
 	if o.Command != command || o.Fingerprint != f {
-		return Outcome{}, fault.New(fault.Conflict, "operation_key_reused",
-			"The operation key %s was used for a different request before. Nothing was done. Send the first request unchanged, or use a new key for a new request.", o.Operation.Key)
+		return Outcome{}, o.KeyReused()
 	}
 	o.Replayed = true
 	return o, nil
+}
+
+// KeyReused is the fault for another request under the outcome's key.
+func (o Outcome) KeyReused() error {
+	return fault.New(fault.Conflict, "operation_key_reused",
+		"The operation key %s was used for a different request before. Nothing was done. Send the first request unchanged, or use a new key for a new request.", o.Operation.Key)
 }
 
 // Decide runs cmd on v for an adapter and checks what it decided: there is an

@@ -55,7 +55,7 @@ func ExampleParseDecimal() {
 	// 0.1 -> 0.1 <nil>
 	// 1e2 -> 100 <nil>
 	// -0.00 -> 0 <nil>
-	// 0.1000000000000000055 -> 0 the number has too many decimals
+	// 0.1000000000000000055 -> 0 the number has too many digits
 	// 1e999999999 -> 0 the number is too large
 	// 01 -> 0 not a number
 }

@@ -165,7 +165,7 @@ var (
 	// ErrTooSmall: the value is -10^18 or less.
 	ErrTooSmall = errors.New("the number is too small")
 	// ErrTooPrecise: the value needs more than MaxDigits digits.
-	ErrTooPrecise = errors.New("the number has too many decimals")
+	ErrTooPrecise = errors.New("the number has too many digits")
 )
 
 // ParseDecimal reads the literal of a JSON number (RFC 8259, section 6)

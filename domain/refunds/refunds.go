@@ -12,6 +12,7 @@ package refunds
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -261,6 +262,26 @@ func debits(a customers.Account, amount money.Amount) []journal.Posting {
 		}
 	}
 	return append(postings, journal.Posting{Account: journal.PaidOut, Side: journal.Credit, Amount: amount})
+}
+
+// Verify compares the record of a refund with the entry that booked it and the
+// balance after that entry. It returns a [*journal.Broken] if the record is not
+// there or differs.
+func Verify(r Refund, there bool, e journal.Entry, balance money.Amount) error {
+	why := ""
+	switch op := e.Operation(); {
+	case !there:
+		why = "the refund that it booked is not on record"
+	case r.ID != op.ID || !r.ProcessedAt.Equal(op.At) || r.Number != e.Number():
+		why = "the refund on record has another id, time or number"
+	case r.Remaining != balance:
+		why = "the refund on record left another balance"
+	case !slices.Equal(Request{r.Customer, r.Amount, r.Reason}.facts(), e.Facts()):
+		why = "the refund on record has another amount or reason"
+	default:
+		return nil
+	}
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
 }
 
 // TriggerName is the name of the command [Trigger].

@@ -62,16 +62,12 @@ func (c Reverse) Facts() []operation.Fact {
 	}
 }
 
-func (c Reverse) subject() journal.Subject {
-	return journal.Subject{Kind: customers.Kind.Name, ID: c.Customer.String()}
-}
-
 // Reads names the account, the refund, the entry that booked it, and its
 // reversal, which must not exist yet.
 func (c Reverse) Reads() []ledger.Ref {
 	return []ledger.Ref{
 		c.Customer.Ref(), RefOf(c.Customer, c.Refund),
-		ledger.EntryRef(c.subject(), c.Refund), ReversalRef(c.Customer, c.Refund),
+		ledger.EntryRef(c.Customer.Subject(), c.Refund), ReversalRef(c.Customer, c.Refund),
 	}
 }
 
@@ -88,10 +84,10 @@ func (c Reverse) Decide(v ledger.View) (ledger.Change, error) {
 		return ledger.Change{}, customers.NotFound(c.Customer)
 	}
 	refund, ok := ledger.Get[Refund](v, RefOf(c.Customer, c.Refund))
-	booked, booking := ledger.Get[ledger.Booked](v, ledger.EntryRef(c.subject(), c.Refund))
+	booked, booking := ledger.Get[ledger.Booked](v, ledger.EntryRef(c.Customer.Subject(), c.Refund))
 	if !ok || !booking {
 		return ledger.Change{}, fault.New(fault.NotFound, "refund_not_found",
-			"Entry %d of %s is no refund. list_refunds names the entries that are.", c.Refund, c.Customer)
+			"Entry %d of %s is no refund.", c.Refund, c.Customer)
 	}
 	if _, reversed := ledger.Get[Reversal](v, ReversalRef(c.Customer, c.Refund)); reversed {
 		return ledger.Change{}, fault.New(fault.Conflict, "already_reversed", "The refund of entry %d of %s is reversed already.", c.Refund, c.Customer)

@@ -34,7 +34,7 @@ func main() {
 
 func show(ctx context.Context, server string) error {
 	cmd := exec.Command(server)
-	cmd.Env = append(os.Environ(), "TOOLSETS=all", "LOG_LEVEL=warn")
+	cmd.Env = []string{"TOOLSETS=all", "LOG_LEVEL=warn", "LEDGER_BACKEND=memory"} // whatever the shell has set, the demo is its own ledger
 	cmd.Stderr = os.Stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)

@@ -123,10 +123,11 @@ func (c *accountCodec) load(refs []committer.Name, lock bool, put func(int, ledg
 			if err := r.Scan(&n, &l.name, &l.balance); err != nil {
 				return err
 			}
-			if n--; rows[n] == nil {
-				return fmt.Errorf("sqlstore: lots of an account that is not there")
+			// An account that was opened since the first statement is not there yet:
+			// whoever opens it too will find its key taken.
+			if row := rows[n-1]; row != nil {
+				row.lots = append(row.lots, l)
 			}
-			rows[n].lots = append(rows[n].lots, l)
 			return nil
 		}},
 	}

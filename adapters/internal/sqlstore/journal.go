@@ -120,10 +120,10 @@ func (c *entryCodec) load(refs []committer.Name, _ bool, put func(int, ledger.Re
 			if err := r.Scan(append([]any{&n}, p.fields()...)...); err != nil {
 				return err
 			}
-			if rows[n-1] == nil {
-				return fmt.Errorf("sqlstore: postings of the entry %v, which is not there", keys[n-1])
+			// An entry that came since the first statement is not there yet.
+			if row := rows[n-1]; row != nil {
+				row.postings = append(row.postings, p)
 			}
-			rows[n-1].postings = append(rows[n-1].postings, p)
 			return nil
 		}},
 	}

@@ -14,6 +14,10 @@ const (
 	// MaxIssues is how many issues [Decoder.Decode] spells out. One more says
 	// how many are left.
 	MaxIssues = 100
+	// MaxNumber is how long the literal of a number may be, in bytes.
+	MaxNumber = 4096
+	// MaxText is how long a string may be, in bytes and with its escapes.
+	MaxText = 1 << 20
 	// MaxElements is how many elements one array may have.
 	MaxElements = 4096
 	// maxNameRunes is how much of an unknown name an issue repeats.
@@ -30,6 +34,7 @@ const (
 	CodeRequired   = "required"
 	CodeText       = "invalid_string"
 	CodeRange      = "out_of_range"
+	CodeLength     = "too_long"
 	CodeDepth      = "too_deep"
 	CodeMembers    = "too_many_members"
 	CodeElements   = "too_many_elements"
@@ -261,6 +266,10 @@ func (p *problems) decode(s *shape, v Value, dst reflect.Value) {
 	}
 	switch s.kind {
 	case KindString:
+		if len(v.raw) > MaxText {
+			p.declare(CodeLength, "must be at most %d bytes long", MaxText)
+			return
+		}
 		text, err := v.Text()
 		if err != nil {
 			p.declare(CodeText, "holds half of a character (an unpaired surrogate escape)")
@@ -270,6 +279,10 @@ func (p *problems) decode(s *shape, v Value, dst reflect.Value) {
 	case KindBoolean:
 		dst.SetBool(v.IsTrue())
 	case KindNumber:
+		if len(v.raw) > MaxNumber {
+			p.declare(CodeLength, "must be written with at most %d characters", MaxNumber)
+			return
+		}
 		if !s.integer {
 			dst.SetString(string(v.raw))
 			return

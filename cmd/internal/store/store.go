@@ -4,10 +4,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres"
+	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -21,8 +23,8 @@ type Store interface {
 	Close() error
 }
 
-// Open opens the backend.
-func Open(ctx context.Context, c config.Store) (Store, error) {
+// Open opens the backend. log takes what its client has to say.
+func Open(ctx context.Context, c config.Store, log *slog.Logger) (Store, error) {
 	switch c.Backend {
 	case config.Memory:
 		return inMemory{memory.New()}, nil
@@ -30,6 +32,8 @@ func Open(ctx context.Context, c config.Store) (Store, error) {
 		return sqlite.Open(ctx, c.SQLitePath)
 	case config.Postgres:
 		return postgres.Open(ctx, c.PostgresURL)
+	case config.REST:
+		return restclient.New(restclient.Options{URL: c.Service.URL, Token: c.Service.Token, Timeout: c.Service.Timeout, Log: log})
 	}
 	return nil, fmt.Errorf("no backend %q", c.Backend)
 }

@@ -82,7 +82,15 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// digest stands for the profile where it must not be kept itself.
+// Facts that stand in the entry that opened an account and not on its record.
+const (
+	factProfile = "profile_sha256"
+	factOpening = "opening_minor"
+)
+
+// digest stands for the profile where it must not be kept itself: an import
+// that is sent again is recognised by it. It is a pseudonym, not a secret: who
+// has a list of names and addresses can find out whether one of them is meant.
 func (p Profile) digest() string {
 	f := operation.FingerprintOf("customers.profile", []operation.Fact{{Name: "name", Value: p.Name}, {Name: "email", Value: p.Email}})
 	return hex.EncodeToString(f[:])
@@ -95,10 +103,10 @@ func (Open) Name() string { return OpenName }
 func (c Open) Facts() []operation.Fact {
 	return []operation.Fact{
 		{Name: "customer", Value: c.ID.text},
-		{Name: "profile_sha256", Value: c.Profile.digest()},
+		{Name: factProfile, Value: c.Profile.digest()},
 		{Name: "status", Value: c.Status.name},
 		{Name: "currency", Value: c.Opening.Currency().String()},
-		{Name: "opening_minor", Value: strconv.FormatInt(c.Opening.Minor(), 10)},
+		{Name: factOpening, Value: strconv.FormatInt(c.Opening.Minor(), 10)},
 		{Name: "created_at_ms", Value: strconv.FormatInt(c.CreatedAt.UnixMilli(), 10)},
 	}
 }

@@ -1,0 +1,135 @@
+package restwire
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/refunds"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Each command of the domain has one resource, and arrives as it was sent.
+func TestCommandsArriveAsTheyWereSent(t *testing.T) {
+	id, yen := must(customers.ParseID("CUST-00007")), must(money.ParseCurrency("JPY"))
+	reason := must(refunds.ParseReason("“kaputt” 👩‍👩‍👧 \\ \u2028 <b>"))
+	open := customers.Open{
+		ID: id, Profile: customers.Profile{Name: `Zoë "Z" O'Brien`, Email: "z@example.com"}, Status: customers.Suspended,
+		Opening: money.FromMinor(1<<62, yen), CreatedAt: time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -3600)),
+	}
+	commands := []ledger.Command{
+		refunds.Trigger{Request: refunds.Request{Customer: id, Amount: money.FromMinor(-1<<63, yen), Reason: reason}},
+		refunds.Reverse{Customer: id, Refund: -3, Reason: reason},
+		open,
+		customers.Import{Customers: []customers.Open{open, open}},
+		customers.Import{},
+		customers.Adjust{Customer: id, Change: money.FromMinor(-5, yen), Why: ""},
+	}
+	seen := map[string]bool{}
+	for _, cmd := range commands {
+		r, ok := Of(cmd.Name())
+		if !ok {
+			t.Fatalf("%s has no resource", cmd.Name())
+		}
+		seen[cmd.Name()] = true
+		path, body, ok := r.Write(cmd)
+		if !ok {
+			t.Fatalf("%s can not be written", cmd.Name())
+		}
+		got, issues := r.Read(parameter(r.Path, path), body)
+		if len(issues) > 0 || got.Name() != cmd.Name() || !slices.Equal(got.Facts(), cmd.Facts()) {
+			t.Errorf("%s %s: got %+v %v, sent %+v", path, body, got, issues, cmd)
+		}
+	}
+	if len(seen) != len(Commands()) {
+		t.Errorf("%d resources, %d commands", len(Commands()), len(seen))
+	}
+	if _, _, ok := must2(Of(customers.AdjustName)).Write(customers.Adjust{Customer: id, Change: money.FromMinor(1, yen), Why: "half a \xff"}); ok {
+		t.Error("a text that is not UTF-8 would arrive as another")
+	}
+}
+
+func must2[T any](v T, ok bool) T {
+	if !ok {
+		panic("there is none")
+	}
+	return v
+}
+
+// parameter takes a path apart as a mux does.
+func parameter(pattern, path string) func(string) string {
+	return func(name string) string {
+		segments := strings.Split(path, "/")
+		for i, s := range strings.Split(pattern, "/") {
+			if s == "{"+name+"}" {
+				return segments[i]
+			}
+		}
+		return ""
+	}
+}
+
+func TestETags(t *testing.T) {
+	for text, want := range map[string]int64{`"1"`: 1, `"9223372036854775807"`: 1<<63 - 1, `1`: 0, `"01"`: 0, `"0"`: 0, `"-1"`: 0, `W/"1"`: 0, `*`: 0, `"1", "2"`: 0, ``: 0, `"`: 0} {
+		if n, ok := ParseETag(text); ok != (want > 0) || ok && n != want {
+			t.Errorf("%s: %d %t", text, n, ok)
+		}
+	}
+}
+
+func TestAProblemArrivesAsTheFaultItWas(t *testing.T) {
+	f := fault.New(fault.PolicyViolation, "balance_exceeded", "Too much.").With(refunds.BalanceExceeded{Requested: "10", Available: "0.1", Currency: "USD"})
+	f.Issues = []fault.Issue{{Path: []any{"customers", 3, "a/b~c"}, Code: "invalid", Message: "no"}, {Path: []any{}, Code: "more_issues", Message: "and more"}}
+	got, err := ParseProblem(422, Append(nil, ProblemOf(422, f)))
+	if err != nil || got.Fault.Error() != f.Error() || got.Fault.Details != f.Details || got.Fault.Retryable != f.Retryable {
+		t.Fatalf("%+v %v", got.Fault, err)
+	}
+	for i, issue := range got.Fault.Issues {
+		if !slices.Equal(issue.Path, f.Issues[i].Path) || issue.Code != f.Issues[i].Code || issue.Message != f.Issues[i].Message {
+			t.Errorf("issue %d is %+v", i, issue)
+		}
+	}
+	if _, err := ParseProblem(422, []byte(`{"status":422,"code":"POLICY_VIOLATION","reason":"balance_exceeded","detail":"x","details":{"requested":1,"note":"free text"}}`)); err == nil {
+		t.Error("details that nobody declared are taken")
+	}
+}
+
+// What a service sends is read or refused, never a panic.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(`{"status":422,"code":"CONFLICT","reason":"x","detail":"y","issues":[{"pointer":"/0","code":"c","message":"m"}]}`))
+	f.Add([]byte(`{"operation":{"tenant":"acme","id":"45dd64d2-3324-4911-9049-5bdf316eb834","principal":"bot","tool":"t","key":"k","at":"2026-11-30T20:02:12.421Z"},"command":"c","fingerprint":"f1","customer":{"lots":[{"name":"a","balanceMinor":9223372036854775807}]}}`))
+	acme := must(access.ParseTenant("acme"))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		_, _ = ParseProblem(422, doc)
+		if w, issues := Decode(OutcomeDecoder, doc); len(issues) == 0 {
+			if out, err := w.Record(acme); err == nil {
+				again, err := OutcomeOf(out)
+				if err != nil || string(Append(nil, again)) != string(Append(nil, w)) {
+					t.Errorf("%s is written %s", Append(nil, w), Append(nil, again))
+				}
+			}
+		}
+		if w, issues := Decode(EntriesDecoder, doc); len(issues) == 0 {
+			for _, e := range w.Entries {
+				_, _ = e.Record(acme)
+			}
+		}
+		if w, issues := Decode(CustomersDecoder, doc); len(issues) == 0 {
+			for _, c := range w.Customers {
+				_, _ = c.Account(acme)
+			}
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// counts of the tests below: short by default, in full with HTTP_FULL=1.
+func count(short, full int) int {
+	if os.Getenv("HTTP_FULL") != "" {
+		return full
+	}
+	return short
+}
+
+// Clients that all use the same ids, each with a secret of its own, never see
+// another's: the key of the operation goes out in one place and comes back in
+// another.
+func TestHTTPAnswersNeverMix(t *testing.T) {
+	noLeaks(t)
+	clients, calls := count(40, 200), count(50, 500)
+	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxInFlight = 1024 })
+	for i := range clients {
+		s.verifier.known[fmt.Sprint("token-", i)] = principal(t, "default", fmt.Sprint("client-", i), access.Pro, access.AgentScopes())
+	}
+	// A connection that the server ends while the client takes it up again is no
+	// answer: the call is sent again, on another.
+	ask := func(body string, headers ...string) (reply, error) {
+		var r reply
+		var err error
+		for range 5 {
+			if r, err = s.try("POST", pathMCP, body, headers...); err == nil {
+				break
+			}
+		}
+		return r, err
+	}
+	var answers atomic.Int64
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			as := []string{"Authorization", fmt.Sprint("Bearer token-", i)}
+			for call := range calls {
+				var r reply
+				var err error
+				id, secret := strconv.Itoa(call), fmt.Sprintf("secret-%d-%d-x", i, call)
+				switch call % 3 {
+				case 0: // refused, with the key in _meta
+					r, err = ask(toolsCall(id, "trigger_refund", strings.Replace(ten, "10", "900", 1), keyed(`"`+secret+`"`)), as...)
+				case 1: // an issue, which names it
+					r, err = ask(toolsCall(id, "get_customer_record", `{"customer_id":"CUST-00001","`+secret+`":1}`, ""), as...)
+				case 2: // not found, through the SDK
+					r, err = ask(toolsCall(id, "get_operation", `{"operation_key":"`+secret+`"}`, sessionlessMeta("")), append(sessionlessHeaders("tools/call", "get_operation"), as...)...)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				answers.Add(1)
+				if r.id != id || !strings.Contains(r.body, secret) || strings.Count(r.body, "secret-") != strings.Count(r.body, secret) {
+					t.Errorf("client %d, call %d: %s", i, call, r.body)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d clients, %d answers", clients, answers.Load())
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// slowLedger takes a moment for each look-up, so that calls overlap.
+type slowLedger struct{ ports.Ledger }
+
+func (l slowLedger) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	time.Sleep(time.Millisecond)
+	return l.Ledger.Load(ctx, t, refs...)
+}
+
+// Those who send nothing, half a header, half a body, or read nothing, cost a
+// connection and no more: the others are served, and all of it is gone at the end.
+func TestHTTPSlowClientsHarmNobody(t *testing.T) {
+	noLeaks(t)
+	each := count(50, 1250)
+	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxInFlight = 8 })
+	s.desk.app.Ledger = slowLedger{s.desk.app.Ledger}
+	alone := s.p99()
+	header := "POST /mcp HTTP/1.1\r\nHost: " + s.addr + "\r\nContent-Type: application/json\r\nAuthorization: Bearer " + allToken + "\r\n"
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	for range each {
+		for _, first := range []string{
+			"",
+			"POST /mcp HTTP/1.1\r\nHost: ",
+			header + "Content-Length: 1000\r\n\r\n{",
+			header + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		} {
+			c, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+			if _, err := c.Write([]byte(first)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("p99 of a look-up: %s alone, %s beside %d slow clients", alone, s.p99(), len(conns))
+	// Half a header is not waited for longer than headerTime.
+	half := conns[1]
+	if err := half.SetReadDeadline(time.Now().Add(headerTime + patience)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if resp, err := http.ReadResponse(bufio.NewReader(half), nil); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode < 400 {
+			t.Errorf("half a header is answered %d", resp.StatusCode)
+		}
+	}
+	if waited := time.Since(began); waited > headerTime+patience/2 {
+		t.Errorf("it was waited for %s", waited)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// p99 is how long one in a hundred of a few calls takes.
+func (s *site) p99() time.Duration {
+	s.t.Helper()
+	took := make([]time.Duration, 200)
+	for i := range took {
+		began := time.Now()
+		if r := s.post(toolsCall("1", "get_customer_record", lookUp, "")); r.status != 200 || r.code != 0 {
+			s.t.Fatalf("call %d: %d %s", i, r.status, r.body)
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// An abusive principal is told to wait; its victim loses nothing.
+func TestHTTPAnAbuserSlowsNobody(t *testing.T) {
+	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.Rate, o.Burst = 20, 20 })
+	ctx, stop := context.WithCancel(t.Context())
+	var abuse sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[int64]int{}
+	for range 8 {
+		abuse.Go(func() {
+			for ctx.Err() == nil {
+				r, err := s.try("POST", pathMCP, toolsCall("1", "get_customer_record", lookUp, ""), "Authorization", "Bearer "+readerToken)
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				codes[r.code]++
+				mu.Unlock()
+				if r.code == codeRateLimited && !strings.Contains(r.data, "retryAfterMs") {
+					t.Errorf("it is not told when: %s", r.body)
+				}
+			}
+		})
+	}
+	for i := range 15 {
+		if r := s.post(toolsCall("1", "trigger_refund", strings.Replace(ten, "10", "1", 1), keyed(fmt.Sprintf(`"v%d"`, i)))); r.status != 200 || r.code != 0 {
+			t.Errorf("the victim's call %d: %d %s", i, r.status, r.body)
+		}
+	}
+	stop()
+	abuse.Wait()
+	if codes[codeRateLimited] == 0 {
+		t.Errorf("nobody was told to wait: %v", codes)
+	}
+	if b := balance(t, s.desk); b != "485" {
+		t.Errorf("the victim's refunds left %s", b)
+	}
+}
+
+// countingMeter remembers what it was told.
+type countingMeter struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (m *countingMeter) say(words ...string) {
+	m.mu.Lock()
+	m.said = append(m.said, strings.Join(words, " "))
+	m.mu.Unlock()
+}
+
+func (m *countingMeter) Began(string)                                {}
+func (m *countingMeter) Ended(tool, outcome string, _ time.Duration) { m.say(tool, outcome) }
+func (m *countingMeter) Refused(why string)                          { m.say(why) }
+
+func TestMeterIsToldHowCallsWent(t *testing.T) {
+	m := &countingMeter{}
+	s := newSite(t, func(o *Options, _ *HTTPOptions) { o.Meter = m })
+	s.post(toolsCall("1", "get_customer_record", lookUp, ""))
+	s.post(toolsCall("1", "get_customer_record", `{}`, ""))
+	s.post(toolsCall("1", "trigger_refund", strings.Replace(ten, "10", "900", 1), ""))
+	s.post(toolsCall("1", "no_such_tool", `{}`, ""))
+	s.as(readerToken, toolsCall("1", "trigger_refund", ten, ""))
+	s.as("bad", "{}")
+	s.post("{")
+	s.post("{}", "Host", "evil.example")
+	want := []string{"get_customer_record OK", "get_customer_record INVALID_INPUT", "trigger_refund POLICY_VIOLATION", "unknown UNKNOWN_TOOL", "trigger_refund DENIED", "token", "gate", "host"}
+	if !slices.Equal(m.said, want) {
+		t.Errorf("it was told %q", m.said)
+	}
+}
+
+// BenchmarkHTTP is 16 callers who keep their connections, beside the floor: the
+// SDK's own stateless server with a tool that echoes, and nothing in front of it.
+func BenchmarkHTTP(b *testing.B) {
+	const callers = 16
+	run := func(name string, call func(b *testing.B) func(n int64) error) {
+		b.Run(name, func(b *testing.B) {
+			once := call(b)
+			var n atomic.Int64
+			b.SetParallelism((callers + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := once(n.Add(1)); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+		})
+	}
+	product := func(message func(n int64) string, headers ...string) func(b *testing.B) func(int64) error {
+		return func(b *testing.B) func(int64) error {
+			s := newSite(b, func(o *Options, _ *HTTPOptions) { o.Log = slog.New(slog.DiscardHandler) })
+			return func(n int64) error {
+				r, err := s.try("POST", pathMCP, message(n), headers...)
+				if err == nil && (r.status != 200 || r.code != 0) {
+					err = errors.New(r.body)
+				}
+				return err
+			}
+		}
+	}
+	floor := func(message string, headers ...string) func(b *testing.B) func(int64) error {
+		return func(b *testing.B) func(int64) error {
+			server := mcp.NewServer(&mcp.Implementation{Name: "floor", Version: "1"}, nil)
+			type in struct {
+				Text string `json:"text"`
+			}
+			mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, args in) (*mcp.CallToolResult, in, error) {
+				return nil, args, nil
+			})
+			h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+			b.Cleanup(h.Close)
+			s := &site{t: b, addr: strings.TrimPrefix(h.URL, "http://"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+			return func(int64) error {
+				r, err := s.try("POST", "/", message, headers...)
+				if err == nil && r.result == nil {
+					err = errors.New(r.body)
+				}
+				return err
+			}
+		}
+	}
+	const echo = `{"text":"Item arrived damaged"}`
+	run("floor", floor(toolsCall("1", "echo", echo, "")))
+	run("floor in the new era", floor(toolsCall("1", "echo", echo, sessionlessMeta("")), sessionlessHeaders("tools/call", "echo")...))
+	run("look-up", product(func(int64) string { return toolsCall("1", "get_customer_record", lookUp, "") }))
+	run("refund", product(func(n int64) string {
+		return toolsCall("1", "trigger_refund", strings.Replace(ten, "10", "0.01", 1), keyed(fmt.Sprintf(`"k%d"`, n)))
+	}))
+	run("look-up in the new era", product(func(int64) string { return toolsCall("1", "get_customer_record", lookUp, sessionlessMeta("")) },
+		sessionlessHeaders("tools/call", "get_customer_record")...))
+}

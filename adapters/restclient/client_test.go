@@ -1,0 +1,157 @@
+package restclient_test
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/restclient"
+	"github.com/refundledger/refundledger/adapters/restclient/internal/faulty"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/refunds"
+)
+
+func TestAddresses(t *testing.T) {
+	for address, good := range map[string]bool{
+		"https://ledger.example.com":          true,
+		"https://ledger.example.com/api/":     true,
+		"http://127.0.0.1:3344":               true,
+		"http://localhost:3344":               true,
+		"http://[::1]:3344":                   true,
+		"http://ledger.example.com":           false,
+		"http://10.0.0.1":                     false,
+		"http://127.0.0.1.example.com":        false,
+		"http://localhost.example.com":        false,
+		"https://user:secret@example.com":     false,
+		"https://example.com?token=secret":    false,
+		"https://example.com#secret":          false,
+		"ftp://example.com":                   false,
+		"ledger.example.com":                  false,
+		"https:ledger.example.com":            false,
+		"":                                    false,
+		"https://example.com:secret":          false,
+		"https://%zz.example.com/secret":      false,
+		"https:///path-without-a-host/secret": false,
+	} {
+		_, err := restclient.New(restclient.Options{URL: address, Token: "t"})
+		if (err == nil) != good {
+			t.Errorf("%q: %v", address, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error shows it: %v", address, err)
+		}
+	}
+	for _, token := range []string{"", "two words", "line\n", "ä", strings.Repeat("t", 257)} {
+		if _, err := restclient.New(restclient.Options{URL: "https://example.com", Token: token}); err == nil {
+			t.Errorf("the token %q is taken", token)
+		}
+	}
+}
+
+// Once most calls fail the breaker keeps new ones back at once; what is known
+// of a call is no failure; look-ups of unknown outcomes pass it.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	internal := `{"status":500,"code":"INTERNAL","reason":"internal","detail":"Internal error.","retryable":false}`
+	store := opened(t)
+	bad := faulty.New(newServer(t, store), faulty.Writes(faulty.AnswersAfter(500, "application/problem+json", internal)))
+	client := newClient(t, serveQuietly(t, bad).URL, "acme")
+	seen := map[string]int64{}
+	const calls = 60
+	for n := range calls {
+		seen[said(client.Do(t.Context(), asked(fmt.Sprintf("k-%d", n)), refund(customer, 1)))]++
+	}
+	executed := opening - balance(t, store, customer)
+	if seen["replayed"] != executed || seen[unreachable] != calls-executed || executed < 20 || executed > 40 {
+		t.Errorf("%v, executed %d", seen, executed)
+	}
+	if n := int64(len(bad.Requests(http.MethodPost))); n != executed {
+		t.Errorf("%d were sent", n)
+	}
+
+	refusing := faulty.New(newServer(t, store), faulty.Good)
+	client = newClient(t, serveQuietly(t, refusing).URL, "acme")
+	for n := range calls {
+		if got := said(client.Do(t.Context(), asked(fmt.Sprintf("r-%d", n)), refund(customer, opening+1))); got != "POLICY_VIOLATION/balance_exceeded" {
+			t.Fatal(got)
+		}
+	}
+	if got := said(client.Do(t.Context(), asked("after"), refund(customer, 1))); got != "done" {
+		t.Errorf("refusals opened the breaker: %s", got)
+	}
+}
+
+// Nobody listens: nothing was sent, so nothing can have happened.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	server := serveQuietly(t, http.NotFoundHandler())
+	server.Close()
+	client := newClient(t, server.URL, "acme")
+	began := time.Now()
+	if got := said(client.Do(t.Context(), asked("k"), refund(customer, 1))); got != unreachable {
+		t.Error(got)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %s to find out", took)
+	}
+}
+
+// A list is read whole, however long its rows are: pages end before the limit
+// of a body.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	open(t, store, customer, 1_000_000)
+	// As long on the wire as a reason can be.
+	reason := must(refunds.ParseReason("a" + strings.Repeat("\u2028", refunds.MaxReason-2) + "b"))
+	const many = 600
+	for n := range many {
+		cmd := refund(customer, 1)
+		cmd.Reason = reason
+		if _, err := store.Do(t.Context(), asked(fmt.Sprintf("k-%d", n)), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := faulty.New(newServer(t, store), faulty.Good)
+	client := newClient(t, serveQuietly(t, bad).URL, "acme")
+	list, err := client.ListRefunds(t.Context(), acme, customer, 0, math.MaxInt)
+	if err != nil || len(list) != many {
+		t.Errorf("%d refunds, %v", len(list), err)
+	}
+	entries, err := client.ListEntries(t.Context(), acme, journal.Subject{Kind: customers.Kind.Name, ID: customer.String()}, 0, math.MaxInt)
+	if err != nil || len(entries) != many+1 {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+	if n := len(bad.Requests(http.MethodGet)); n < 4 {
+		t.Errorf("all of it came in %d pages", n)
+	}
+}
+
+// What does not fit is refused before it is sent.
+func TestARequestThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	bad := faulty.New(newServer(t, memory.New()), faulty.Good)
+	client := newClient(t, serveQuietly(t, bad).URL, "acme")
+	for _, n := range []int{5_000, 20_000} { // more than an array may hold; more than a body may hold
+		var cmd customers.Import
+		for i := range n {
+			cmd.Customers = append(cmd.Customers, customers.Open{
+				ID: must(customers.ParseID(fmt.Sprintf("CUST-%05d", i))), Profile: customers.Profile{Name: "Test", Email: "t@example.com"},
+				Status: customers.Active, Opening: money.FromMinor(1, usd), CreatedAt: time.Date(2024, 1, 15, 0, 0, 0, 0, time.UTC),
+			})
+		}
+		if _, err := client.Do(t.Context(), asked(fmt.Sprint("k-", n)), cmd); fault.CodeOf(err) != fault.InvalidInput {
+			t.Errorf("%d customers: %v", n, err)
+		}
+	}
+	if n := len(bad.Requests(http.MethodPost)); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+}

@@ -1,0 +1,157 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/restclient/contract"
+	"github.com/refundledger/refundledger/adapters/restclient/internal/faulty"
+	"github.com/refundledger/refundledger/adapters/restserver"
+	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var (
+	acme    = must(access.ParseTenant("acme"))
+	globex  = must(access.ParseTenant("globex"))
+	id      = must(customers.ParseID("CUST-00001"))
+	caller  = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite)
+	gateway = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.PrincipalDelegate)
+)
+
+// tokens are known by heart.
+type tokens map[string]access.Principal
+
+func (t tokens) Verify(_ context.Context, token string) (access.Principal, error) {
+	if p, ok := t[token]; ok {
+		return p, nil
+	}
+	return access.Principal{}, errors.New("no such token")
+}
+
+var known = tokens{
+	"plain":   must(access.NewPrincipal(acme, "caller", access.Service, caller, access.Free, "")),
+	"gateway": must(access.NewPrincipal(acme, "gateway", access.Service, gateway, access.Free, "")),
+	"globex":  must(access.NewPrincipal(globex, "caller", access.Service, caller, access.Free, "")),
+}
+
+// check checks a good service behind a defect, and returns what is broken.
+func check(t *testing.T, defect faulty.Defect, token, other string) (broken []string) {
+	t.Helper()
+	store := memory.New()
+	usd := must(money.ParseCurrency("USD"))
+	op := operation.Operation{ID: system.IDs{}.NewID(), Tenant: acme, Principal: "operator", Tool: "test", Key: must(operation.ParseKey("open")), At: time.Now().UTC().Truncate(time.Millisecond)}
+	if _, err := store.Do(t.Context(), op, customers.Open{
+		ID: id, Profile: customers.Profile{Name: "Test", Email: "test@example.com"}, Status: customers.Active,
+		Opening: money.FromMinor(500, usd), CreatedAt: time.Date(2024, 1, 15, 0, 0, 0, 0, time.UTC),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	good, err := restserver.New(store, restserver.Options{Tokens: known, Clock: system.Clock{}, IDs: system.IDs{}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(faulty.New(good, defect))
+	server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	server.Start()
+	defer server.Close()
+	n, err := contract.Check(t.Context(), contract.Options{URL: server.URL, Token: token, Other: other, Customer: id.String()}, func(f contract.Finding) {
+		if f.Broken != nil {
+			broken = append(broken, f.Promise+" "+f.Broken.Error())
+		}
+	})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if n != len(broken) {
+		t.Errorf("%d are counted, %d reported", n, len(broken))
+	}
+	return broken
+}
+
+func TestOurServiceKeepsTheContract(t *testing.T) {
+	for _, token := range []string{"plain", "gateway"} {
+		if broken := check(t, faulty.Good, token, "globex"); len(broken) > 0 {
+			t.Errorf("with the token %s: %s", token, strings.Join(broken, "\n"))
+		}
+	}
+}
+
+func TestAFaultyServiceIsFoundOut(t *testing.T) {
+	var posts atomic.Int64
+	for name, tt := range map[string]struct {
+		defect faulty.Defect
+		want   string // part of what is reported
+	}{
+		"it applies twice":  {faulty.Writes(faulty.AppliesTwice), "takes its amount from the balance. it took 2"},
+		"it ignores keys":   {faulty.Writes(faulty.IgnoresKeys), "does nothing. the repeat is answered 201"},
+		"it repeats itself": {faulty.Writes(faulty.RepeatsItself), "want"},
+		"a stale ETag":      {faulty.Reads(faulty.Sets("ETag", `"1"`)), "the ETag is"},
+		"replays unmarked":  {faulty.Sets(http.CanonicalHeaderKey("Idempotent-Replayed"), ""), "does nothing. the repeat"},
+		"errors are pages":  {faulty.Changes(`"reason":"balance_exceeded"`, `"x":"y"`), "leaves nothing, and the key free."},
+		"it takes any token": {func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			r.Header.Set("Authorization", "Bearer plain")
+			faulty.Good(s, w, r, n)
+		}, "Without a good token"},
+		"every tenant is one": {func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if r.Header.Get("Authorization") == "Bearer globex" {
+				r.Header.Set("Authorization", "Bearer plain")
+			}
+			faulty.Good(s, w, r, n)
+		}, "Another tenant sees nothing of it."},
+		"it makes up keys": {func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if r.Method == http.MethodPost && r.Header.Get("Idempotency-Key") == "" {
+				r.Header.Set("Idempotency-Key", "made-up")
+			}
+			faulty.Good(s, w, r, n)
+		}, "Without a key nothing is done."},
+		"it ignores If-Match": {func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			r.Header.Del("If-Match")
+			faulty.Good(s, w, r, n)
+		}, "A stale If-Match is refused"},
+		"it forgets what it did": {faulty.Reads(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if strings.HasPrefix(r.URL.Path, "/v1/operations/") {
+				r.URL.Path += "x"
+			}
+			faulty.Good(s, w, r, n)
+		}), "What a key led to can be looked up."},
+		"it ignores the cursor": {faulty.Reads(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			r.URL.RawQuery, _, _ = strings.Cut(r.URL.RawQuery, "&")
+			faulty.Good(s, w, r, n)
+		}), "Refunds are listed newest first"},
+		"a reply is lost": {faulty.Writes(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if posts.Add(1)%20 == 0 {
+				faulty.LosesReplies(s, w, r, n)
+			}
+			faulty.Good(s, w, r, n)
+		}), "no answer"},
+		"it is not there": {faulty.LosesRequests, "can not be looked up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := check(t, tt.defect, "plain", "globex")
+			if !strings.Contains(strings.Join(broken, "\n"), tt.want) {
+				t.Errorf("it is not found out, but: %s", strings.Join(broken, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package restserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/restwire"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// scope is where an operation key is unique.
+type scope struct {
+	tenant    access.Tenant
+	principal string
+	key       operation.Key
+}
+
+// command runs the command of a resource: the one road of every write.
+func (s *Server) command(resource restwire.Resource) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		out, err := s.run(r, resource)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		document, err := restwire.OutcomeOf(out)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		status := http.StatusCreated
+		if out.Replayed {
+			status = http.StatusOK
+			w.Header().Set(restwire.HeaderReplayed, "true")
+		}
+		answer(w, status, document)
+	}
+}
+
+func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcome, error) {
+	began := s.clock.Now()
+	who, err := s.caller(r)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	if err := who.permit(resource.Scope); err != nil {
+		return ledger.Outcome{}, err
+	}
+	key, err := operationKey(r.Header)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	timeout, err := requestTimeout(r.Header)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	cmd, issues := resource.Read(r.PathValue, body)
+	if len(issues) > 0 {
+		return ledger.Outcome{}, invalid(issues)
+	}
+	g := guarded{Command: cmd, clock: s.clock, until: began.Add(timeout)}
+	if resource.Guarded {
+		g.account = resource.Account(cmd)
+		if g.version, err = ifMatch(r.Header); err != nil {
+			return ledger.Outcome{}, err
+		}
+	}
+	tool := who.tool
+	if tool == "" {
+		tool = resource.Command
+	}
+	op := operation.Operation{
+		ID: s.ids.NewID(), Tenant: who.token.Tenant(), Principal: who.principal, Via: who.via, Tool: tool,
+		Key: key, At: s.clock.Now().UTC().Truncate(time.Millisecond),
+	}
+	// A client that goes away does not stop what was accepted. The store may take
+	// a little longer than the request, to say what became of it.
+	ctx, stop := context.WithDeadline(context.WithoutCancel(r.Context()), g.until.Add(storeGrace))
+	defer stop()
+	leave, err := s.enter(ctx, scope{op.Tenant, op.Principal, key}, min(joinTimeout, timeout/2))
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	defer leave()
+	return s.store.Do(ctx, op, g)
+}
+
+// enter waits while another request of the same key runs, then lets this one
+// run: it will find what the other left. After the time given the client is
+// asked to come again.
+func (s *Server) enter(ctx context.Context, k scope, wait time.Duration) (leave func(), err error) {
+	s.mu.Lock()
+	running, busy := s.running[k]
+	if !busy {
+		done := make(chan struct{})
+		s.running[k] = done
+		s.mu.Unlock()
+		return func() {
+			s.mu.Lock()
+			delete(s.running, k)
+			s.mu.Unlock()
+			close(done)
+		}, nil
+	}
+	s.mu.Unlock()
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	select {
+	case <-running:
+		return func() {}, nil
+	case <-ctx.Done():
+		p := problem{http.StatusConflict, fault.New(fault.Conflict, restwire.ReasonRunning, "A request with this operation key is still running. Send the same request again, with the same key.")}
+		p.fault.Retryable = true
+		return nil, &p
+	}
+}
+
+// guarded is a command under the conditions of its request.
+type guarded struct {
+	ledger.Command
+	clock   ports.Clock
+	until   time.Time  // when the client stops waiting
+	account ledger.Ref // the record whose version is asked for
+	version int64      // 0: any
+}
+
+// Decide refuses a command that comes too late, or to an account that has
+// changed since the client looked.
+func (g guarded) Decide(v ledger.View) (ledger.Change, error) {
+	if g.clock.Now().After(g.until) {
+		return ledger.Change{}, fault.New(fault.BackendUnavailable, restwire.ReasonTimeout,
+			"The time of the request was over before it was decided. Nothing has happened. Try again later.")
+	}
+	if g.version != 0 {
+		if a, ok := ledger.Get[customers.Account](v, g.account); ok && a.Version() != g.version {
+			return ledger.Change{}, fault.New(fault.Conflict, restwire.ReasonStale,
+				"%s has changed since version %d. Look it up again.", a.ID, g.version)
+		}
+	}
+	return g.Command.Decide(v)
+}
+
+func operationKey(h http.Header) (operation.Key, error) {
+	text, there, err := single(h, restwire.HeaderKey)
+	if err != nil {
+		return operation.Key{}, err
+	}
+	if !there {
+		return operation.Key{}, refuse(http.StatusBadRequest, fault.InvalidInput, restwire.ReasonKeyMissing,
+			"The request needs the header %s: a name of your own for this write, the same when you send it again.", restwire.HeaderKey)
+	}
+	key, err := operation.ParseKey(text)
+	if err != nil {
+		return operation.Key{}, invalidOne(restwire.HeaderKey, "must match "+operation.KeyPattern)
+	}
+	return key, nil
+}
+
+func requestTimeout(h http.Header) (time.Duration, error) {
+	text, there, err := single(h, restwire.HeaderTimeout)
+	if err != nil || !there {
+		return DefaultTimeout, err
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < restwire.MinTimeout.Milliseconds() || ms > restwire.MaxTimeout.Milliseconds() {
+		return 0, invalidOne(restwire.HeaderTimeout, fmt.Sprintf("must be milliseconds, 1 to %d", restwire.MaxTimeout.Milliseconds()))
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func ifMatch(h http.Header) (int64, error) {
+	text, there, err := single(h, "If-Match")
+	if err != nil || !there {
+		return 0, err
+	}
+	version, ok := restwire.ParseETag(text)
+	if !ok {
+		return 0, invalidOne("If-Match", "must be one strong ETag, as the look-up of the customer gave it")
+	}
+	return version, nil
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if !restwire.IsMedia(r.Header.Get("Content-Type"), restwire.TypeJSON) {
+		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must be %s in UTF-8.", restwire.TypeJSON)
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must not be compressed.")
+	}
+	body, err := restwire.ReadBody(r.Body, r.ContentLength)
+	switch {
+	case errors.Is(err, restwire.ErrTooLarge):
+		return nil, refuse(http.StatusRequestEntityTooLarge, fault.InvalidInput, restwire.ReasonTooLarge, "The body must have at most %d bytes.", restwire.MaxBody)
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, fault.InvalidInput, "body_incomplete", "The body ended before its length.")
+	}
+	return body, nil
+}
