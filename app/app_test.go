@@ -13,6 +13,7 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -295,3 +296,129 @@ func TestEachUseCasePermitsByItself(t *testing.T) {
 
 func second[A any](_ A, err error) error        { return err }
 func third[A, B any](_ A, _ B, err error) error { return err }
+
+// lyingLedger shows records that are not what was written.
+type lyingLedger struct {
+	*memory.Store
+	record func(ledger.Ref, ledger.Record) ledger.Record
+	entry  func(journal.Entry) journal.Entry
+}
+
+func (l lyingLedger) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	truth, err := l.Store.Load(ctx, t, refs...)
+	v := ledger.NewView(truth.Op, len(refs))
+	for _, ref := range refs {
+		var r ledger.Record
+		switch ref.Kind {
+		case customers.Kind:
+			r, _ = ledger.Get[customers.Account](truth, ref)
+		case refunds.Kind:
+			r, _ = ledger.Get[refunds.Refund](truth, ref)
+		case ledger.OutcomeKind:
+			r, _ = ledger.Get[ledger.Outcome](truth, ref)
+		}
+		v.Put(ref, l.record(ref, r))
+	}
+	return v, err
+}
+
+func (l lyingLedger) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
+	page, err := l.Store.ListEntries(ctx, t, s, after, limit)
+	for i := range page {
+		page[i] = l.entry(page[i])
+	}
+	return page, err
+}
+
+func TestAVerificationFindsWhatWasChanged(t *testing.T) {
+	same := func(_ ledger.Ref, r ledger.Record) ledger.Record { return r }
+	kept := func(e journal.Entry) journal.Entry { return e }
+	account := func(change func(*customers.Account)) func(ledger.Ref, ledger.Record) ledger.Record {
+		return func(_ ledger.Ref, r ledger.Record) ledger.Record {
+			if a, ok := r.(customers.Account); ok {
+				change(&a)
+				return a
+			}
+			return r
+		}
+	}
+	refund := func(change func(*refunds.Refund)) func(ledger.Ref, ledger.Record) ledger.Record {
+		return func(_ ledger.Ref, r ledger.Record) ledger.Record {
+			if x, ok := r.(refunds.Refund); ok {
+				change(&x)
+				return x
+			}
+			return r
+		}
+	}
+	for name, c := range map[string]struct {
+		record func(ledger.Ref, ledger.Record) ledger.Record
+		entry  func(journal.Entry) journal.Entry
+		number int64
+	}{
+		"a status": {account(func(a *customers.Account) { a.Status = customers.Suspended }), kept, 2},
+		"a balance": {account(func(a *customers.Account) {
+			a.Lots = []customers.Lot{{Name: customers.OpeningLot, Balance: must(decimal("99").In(a.Currency))}}
+		}), kept, 2},
+		"a time of creation":    {account(func(a *customers.Account) { a.CreatedAt = a.CreatedAt.Add(time.Hour) }), kept, 2},
+		"an amount of a refund": {refund(func(r *refunds.Refund) { r.Amount = must(decimal("1").In(r.Amount.Currency())) }), kept, 2},
+		"a reason of a refund":  {refund(func(r *refunds.Refund) { r.Reason = must(refunds.ParseReason("Another reason")) }), kept, 2},
+		"a refund that is gone": {func(ref ledger.Ref, r ledger.Record) ledger.Record {
+			if ref.Kind == refunds.Kind {
+				return nil
+			}
+			return r
+		}, kept, 2},
+		"an outcome that is gone": {func(ref ledger.Ref, r ledger.Record) ledger.Record {
+			if ref.Kind == ledger.OutcomeKind {
+				return nil
+			}
+			return r
+		}, kept, 1},
+		"an outcome of another operation": {func(_ ledger.Ref, r ledger.Record) ledger.Record {
+			if o, ok := r.(ledger.Outcome); ok {
+				o.Operation.ID[0]++
+				return o
+			}
+			return r
+		}, kept, 1},
+		"a fact of an entry": {same, func(e journal.Entry) journal.Entry {
+			if e.Number() != 2 {
+				return e
+			}
+			facts := append([]operation.Fact{}, e.Facts()...)
+			facts[1].Value = "1"
+			return journal.Restore(e.Number(), e.Previous(), e.Hash(), e.Subject(), e.Operation(), e.Command(), facts, e.Postings())
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApp(t, customer(1, "10", "USD", customers.Active))
+			if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("4"), damaged); err != nil {
+				t.Fatal(err)
+			}
+			holds(t, a)
+			lies := lyingLedger{a.Ledger.(*memory.Store), c.record, c.entry}
+			a.Ledger, a.Journal = lies, lies
+			v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+			if err != nil || v.Broken == nil || v.Broken.Number != c.number || v.Broken.Why == "" {
+				t.Errorf("it finds %+v, %v", v.Broken, err)
+			}
+		})
+	}
+}
+
+func TestAVerificationIsBounded(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active), customer(2, "10", "USD", customers.Active))
+	_, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 1)
+	refuse(t, err, fault.PolicyViolation, "too_many_entries")
+}
+
+func TestAHostThatMustSendAKeyMust(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	a.RequireOperationKey = true
+	_, _, err := a.TriggerRefund(t.Context(), a.Begin(call(agent, "")), id(1), decimal("4"), damaged)
+	refuse(t, err, fault.InvalidInput, "operation_key_required")
+	if _, _, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(1), decimal("4"), damaged); err != nil {
+		t.Error(err)
+	}
+}

@@ -99,7 +99,7 @@ func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most in
 		return Verification{}, inTime(ctx.Err())
 	}
 	v := verifier{app: a, tenant: c.Principal.Tenant(), most: most}
-	err := v.run(ctx, id)
+	err := v.found(v.run(ctx, id)) // an adapter finds what can not be read at all
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = tooManyEntries()
 	}
@@ -165,7 +165,7 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 		if len(page) == 0 {
 			break // the entries end before the record does: Close says so
 		}
-		view, err := v.refunds(ctx, account.ID, page)
+		view, err := v.beside(ctx, account.ID, page)
 		if err != nil {
 			return err
 		}
@@ -173,6 +173,9 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 			v.Entries++
 			v.Postings += len(e.Postings())
 			err := history.Add(e)
+			if err == nil {
+				err = outcomeOf(view, e)
+			}
 			if err == nil && e.Command() == refunds.TriggerName {
 				r, ok := ledger.Get[refunds.Refund](view, refunds.RefOf(account.ID, e.Number()))
 				err = refunds.Verify(r, ok, e, history.Balance())
@@ -185,18 +188,33 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 	return v.found(history.Close())
 }
 
-// refunds loads the records of the refunds that the entries booked.
-func (v *verifier) refunds(ctx context.Context, id customers.ID, page []journal.Entry) (ledger.View, error) {
+// beside loads what stands beside the entries: the outcome under each key, and
+// the records of the refunds.
+func (v *verifier) beside(ctx context.Context, id customers.ID, page []journal.Entry) (ledger.View, error) {
 	var refs []ledger.Ref
 	for _, e := range page {
+		refs = append(refs, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
 		if e.Command() == refunds.TriggerName {
 			refs = append(refs, refunds.RefOf(id, e.Number()))
 		}
 	}
-	if len(refs) == 0 {
-		return ledger.View{}, nil
-	}
 	return v.app.Ledger.Load(ctx, v.tenant, refs...)
+}
+
+// outcomeOf compares an entry with the outcome under its operation's key, which
+// keeps the operation from happening twice.
+func outcomeOf(view ledger.View, e journal.Entry) error {
+	o, ok := ledger.Get[ledger.Outcome](view, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
+	switch {
+	case !ok:
+		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "there is no outcome under its operation key"}
+	case o.Operation != e.Operation() || o.Command != e.Command():
+		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key is another operation's"}
+	}
+	if r, ok := o.Answer.(refunds.Refund); ok && r.ID != e.Operation().ID {
+		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key answers with another refund"}
+	}
+	return nil
 }
 
 // found keeps the finding of a verification and returns any other error.

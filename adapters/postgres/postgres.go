@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -130,6 +131,9 @@ func parse(url string) (*pgxpool.Config, error) {
 		// The error of the parser can show parts of what it did not understand, a
 		// password among them.
 		return nil, errors.New("postgres: the database URL can not be understood; it has the form postgres://user:password@host:5432/database?sslmode=verify-full")
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = Readers
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = ConnectTimeout

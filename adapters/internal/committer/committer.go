@@ -48,8 +48,9 @@ const (
 	QueueLength = 4096
 	// QueueWait bounds how long a write waits for a place in a full queue.
 	QueueWait = 10 * time.Second
-	// BatchWithin bounds one try of a batch, waiting for locks included.
-	BatchWithin = 20 * time.Second
+	// BatchWithin bounds one try of a batch, waiting for locks included; a batch
+	// may hold an import of many thousand accounts.
+	BatchWithin = 60 * time.Second
 	// Tries is how often a batch is begun while the database can not be reached
 	// or other processes are first.
 	Tries = 4

@@ -255,7 +255,7 @@ func (a *accountRow) move(lot string, amount int64) {
 // account makes the record, or says why the rows are none.
 func (a *accountRow) account() (customers.Account, error) {
 	wrong := func(err error) (customers.Account, error) {
-		return customers.Account{}, fmt.Errorf("sqlstore: the account %s: %w", a.id, err)
+		return customers.Account{}, damaged(journal.Subject{Kind: customers.Kind.Name, ID: a.id}, a.version, err)
 	}
 	id, err := customers.ParseID(a.id)
 	if err != nil {

@@ -279,7 +279,7 @@ func (p *postingRow) fields() []any {
 // anew: journal.Verify does.
 func (e *entryRow) entry(t access.Tenant, subject journal.Subject) (journal.Entry, error) {
 	wrong := func(err error) (journal.Entry, error) {
-		return journal.Entry{}, fmt.Errorf("sqlstore: entry %d of %s %s: %w", e.number, subject.Kind, subject.ID, err)
+		return journal.Entry{}, damaged(subject, e.number, err)
 	}
 	key, err := operation.ParseKey(e.key)
 	if err != nil {

@@ -3,10 +3,12 @@ package sqlstore
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
+	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
@@ -28,6 +30,12 @@ func (w *writes) add(verb Verb, t *Table, row ...any) {
 		}
 	}
 	w.tables = append(w.tables, &tableRows{verb, t, [][]any{row}})
+}
+
+// damaged is the error for rows that make no record: somebody changed them past
+// the ledger. A verification reports it as its finding.
+func damaged(s journal.Subject, number int64, err error) error {
+	return fmt.Errorf("sqlstore: %w", &journal.Broken{Subject: s, Number: number, Why: "what is on record can not be read: " + err.Error()})
 }
 
 // rows turns what a batch writes into rows.
