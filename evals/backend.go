@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/refundledger/refundledger/adapters/demo"
+	ledgermemory "github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/postgres"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
+	"github.com/refundledger/refundledger/adapters/restserver"
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/access"
@@ -25,6 +32,8 @@ type backend interface {
 	durable() bool
 	// fresh makes an empty store with the demo customers in it.
 	fresh() (store, error)
+	// close lets go of what the stores shared.
+	close()
 }
 
 // store is the system of record of one case.
@@ -44,8 +53,10 @@ func newBackend(name string) (backend, error) {
 		return memory{}, nil
 	case "sqlite":
 		return inFile{}, nil
-	case "postgres", "rest":
-		return nil, fmt.Errorf("-backend %s: evals can not make a fresh store of that kind yet, which takes refund-ledgerd seed; use -backend memory", name)
+	case "postgres":
+		return &inDatabase{}, nil
+	case "rest":
+		return inService{}, nil
 	}
 	return nil, fmt.Errorf("-backend %s: the backends are %s", name, strings.Join(backendNames, ", "))
 }
@@ -54,6 +65,7 @@ func newBackend(name string) (backend, error) {
 type memory struct{}
 
 func (memory) durable() bool          { return false }
+func (memory) close()                 {}
 func (memory) fresh() (store, error)  { return memory{}, nil }
 func (memory) env() map[string]string { return map[string]string{"LEDGER_BACKEND": "memory"} }
 func (memory) discard() error         { return nil }
@@ -62,6 +74,7 @@ func (memory) discard() error         { return nil }
 type inFile struct{}
 
 func (inFile) durable() bool { return true }
+func (inFile) close()        {}
 
 func (inFile) fresh() (store, error) {
 	folder, err := os.MkdirTemp("", "refundledger-eval-")
@@ -86,6 +99,121 @@ func (f file) env() map[string]string {
 	return map[string]string{"LEDGER_BACKEND": "sqlite", "LEDGER_SQLITE_PATH": f.path()}
 }
 func (f file) discard() error { return os.RemoveAll(f.folder) }
+
+// inDatabase: each case has a schema of its own in one PostgreSQL server, the
+// one that LEDGER_TEST_POSTGRES_URL names or a throw-away one.
+type inDatabase struct {
+	once   sync.Once
+	url    string
+	server *postgrestest.Server
+	err    error
+}
+
+func (*inDatabase) durable() bool { return true }
+
+func (d *inDatabase) fresh() (store, error) {
+	d.once.Do(func() {
+		if d.url = os.Getenv(postgrestest.ServerURL); d.url == "" {
+			if d.server, d.err = postgrestest.New(postgrestest.Fast); d.err == nil {
+				d.url = d.server.URL()
+			}
+		}
+	})
+	if d.err != nil {
+		return nil, d.err
+	}
+	to, drop, err := postgrestest.Schema(d.url)
+	if err != nil {
+		return nil, err
+	}
+	t := tables{to, drop}
+	ctx := context.Background()
+	if err := postgres.Migrate(ctx, to); err != nil {
+		return nil, errors.Join(err, drop())
+	}
+	s, err := postgres.Open(ctx, to)
+	if err == nil {
+		err = errors.Join(seed(s), s.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, drop())
+	}
+	return t, nil
+}
+
+func (d *inDatabase) close() {
+	if d.server != nil {
+		d.server.Remove()
+	}
+}
+
+type tables struct {
+	url  string
+	drop func() error
+}
+
+func (t tables) env() map[string]string {
+	return map[string]string{"LEDGER_BACKEND": "postgres", "LEDGER_POSTGRES_URL": t.url}
+}
+func (t tables) discard() error { return t.drop() }
+
+// inService: each case has a REST service of its own, over a ledger in memory.
+type inService struct{}
+
+func (inService) durable() bool { return true } // the service outlives the server
+func (inService) close()        {}
+
+func (inService) fresh() (store, error) {
+	s := ledgermemory.New()
+	if err := seed(s); err != nil {
+		return nil, err
+	}
+	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, l) }()
+	return service{"http://" + l.Addr().String(), stop, ended}, nil
+}
+
+type service struct {
+	url   string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func (s service) env() map[string]string {
+	return map[string]string{"LEDGER_BACKEND": "rest", "LEDGER_REST_URL": s.url, "LEDGER_REST_TOKEN": theToken}
+}
+
+func (s service) discard() error {
+	s.stop()
+	return <-s.ended
+}
+
+// theToken is the only one that the services of the evals take.
+const theToken = "evals-only"
+
+type token struct{}
+
+// Verify implements restserver.Tokens: the server acts for whom it names.
+func (token) Verify(_ context.Context, t string) (access.Principal, error) {
+	if t != theToken {
+		return access.Principal{}, errors.New("an unknown token")
+	}
+	tenant, err := access.ParseTenant("default")
+	if err != nil {
+		return access.Principal{}, err
+	}
+	scopes := access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.ControlRules, access.PrincipalDelegate)
+	return access.NewPrincipal(tenant, "refund-mcp", access.Service, scopes, access.Pro, "")
+}
 
 // seed opens the demo customers in the tenant of a server without settings.
 func seed(l ports.Ledger) error {

@@ -179,7 +179,6 @@ func TestWhatCanNotBeRunExitsWith2(t *testing.T) {
 		{"a pattern that no case matches", []string{"-run", "^no-such-case$"}, `no case matches`},
 		{"no jobs", []string{"-j", "0"}, `-j 0: at least one`},
 		{"an unknown backend", []string{"-backend", "oracle"}, `the backends are memory, sqlite, postgres, rest`},
-		{"a backend that is to come", []string{"-backend", "sqlite"}, `can not make a fresh store of that kind yet`},
 		{"no server there", []string{"-server", "no/such/file"}, `-server: stat `},
 		{"no cases there", []string{"-cases", t.TempDir()}, `there are no case files SUBJECT/*.json`},
 	} {

@@ -149,6 +149,7 @@ func evaluate(ctx context.Context, o options, stdout, stderr io.Writer) (failed 
 		}
 	}
 	r := report{out: stdout, backend: o.backendName}
+	defer o.backend.close()
 	runner{o.server, o.backend, o.jobs}.all(ctx, cases, r.add)
 	r.close()
 	if o.json != "" {

@@ -65,13 +65,7 @@ var rules = map[string]rule{
 		holds: func(value, param string) bool {
 			d, err := money.ParseDecimal(value)
 			if errors.Is(err, money.ErrTooPrecise) {
-				// Refused by decimals. What stands before the point tells whether it is
-				// too big as well, unless there is an exponent.
-				before, _, _ := strings.Cut(value, ".")
-				if d, err = money.ParseDecimal(before); err != nil {
-					return !errors.Is(err, money.ErrTooLarge)
-				}
-				return d.Cmp(whole(param)) < 0 || strings.ContainsAny(value, "eE")
+				return true // refused by decimals
 			}
 			return (err == nil || errors.Is(err, money.ErrTooSmall)) && d.Cmp(whole(param)) <= 0
 		},

@@ -9,15 +9,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/refundledger/refundledger/adapters/internal/pgtest"
 	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
 // Every statement that random sequences made the store prepare finds its rows by
 // key: each is asked for the plan that it has for any parameters.
 func TestNoStatementScans(t *testing.T) {
-	url := pgtest.URL(t)
+	url := postgrestest.URL(t)
 	if err := Migrate(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}

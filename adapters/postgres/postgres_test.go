@@ -17,9 +17,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/refundledger/refundledger/adapters/internal/pgtest"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
@@ -31,7 +31,7 @@ import (
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
 
 func TestLaws(t *testing.T) { portstest.Ledger(t, open) }
 
@@ -137,7 +137,7 @@ func open(t testing.TB) portstest.Store { return openAt(t, migrated(t)) }
 // migrated returns the URL of a new schema that is ready.
 func migrated(t testing.TB) string {
 	t.Helper()
-	url := pgtest.URL(t)
+	url := postgrestest.URL(t)
 	// The name tells this test's connections from those of others.
 	url += "&application_name=ledger_" + rand.Text()
 	if err := postgres.Migrate(t.Context(), url); err != nil {
@@ -356,7 +356,7 @@ func reason(err error) string {
 }
 
 func TestOpenSaysWhatIsInTheWay(t *testing.T) {
-	url := pgtest.URL(t)
+	url := postgrestest.URL(t)
 	_, err := postgres.Open(t.Context(), url)
 	if err == nil || !strings.Contains(err.Error(), "`refund-ledgerd migrate`") && !strings.Contains(err.Error(), "refund-ledgerd migrate") {
 		t.Errorf("without a schema: %v", err)
@@ -411,7 +411,7 @@ func TestOpenSaysWhatIsInTheWay(t *testing.T) {
 // The server crashes and comes back: what was acknowledged is there, what was
 // not is known by its key, and the store goes on by itself.
 func TestTheServerGoesAndComesBack(t *testing.T) {
-	server := pgtest.Start(t, "fsync=on", "full_page_writes=on")
+	server := postgrestest.Start(t, "fsync=on", "full_page_writes=on")
 	url := server.URL()
 	if err := postgres.Migrate(t.Context(), url); err != nil {
 		t.Fatal(err)

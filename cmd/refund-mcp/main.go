@@ -77,7 +77,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		settings(stdout, slices.Concat(c.Shown, web.Shown))
 		return exitOK
 	}
-	if isNull(stdout) {
+	if c.Transport == config.OverStdio && isNull(stdout) {
 		fmt.Fprintln(stderr, "refund-mcp: stdout is closed: nobody could read an answer")
 		return exitFailed
 	}

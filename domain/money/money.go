@@ -160,11 +160,13 @@ type Decimal struct {
 var (
 	// ErrSyntax: not a JSON number.
 	ErrSyntax = errors.New("not a number")
-	// ErrTooLarge: the value is 10^18 or more.
+	// ErrTooLarge: the value is 10^18 or more, or it is 10^9 or more and needs more
+	// than MaxDigits digits.
 	ErrTooLarge = errors.New("the number is too large")
-	// ErrTooSmall: the value is -10^18 or less.
+	// ErrTooSmall: the same below zero.
 	ErrTooSmall = errors.New("the number is too small")
-	// ErrTooPrecise: the value needs more than MaxDigits digits.
+	// ErrTooPrecise: the value is between those and needs more than MaxDigits
+	// digits, or more than MaxDigits after the point.
 	ErrTooPrecise = errors.New("the number has too many digits")
 )
 
@@ -197,10 +199,11 @@ func ParseDecimal(literal string) (Decimal, error) {
 	}
 	point := len(whole) - first + exponent
 	count := n - first
+	tooLarge := point > MaxDigits || count > MaxDigits && point > MaxDigits/2
 	switch {
-	case point > MaxDigits && negative:
+	case tooLarge && negative:
 		return Decimal{}, ErrTooSmall
-	case point > MaxDigits:
+	case tooLarge:
 		return Decimal{}, ErrTooLarge
 	case count-point > MaxDigits || count > MaxDigits:
 		return Decimal{}, ErrTooPrecise

@@ -106,7 +106,7 @@ func TestParseDecimal(t *testing.T) {
 		{"the digits of a float's error are refused, not cut", "0.1000000000000000055", "", money.ErrTooPrecise},
 		{"nineteen decimals are too many", "1e-19", "", money.ErrTooPrecise},
 		{"an enormous negative exponent costs nothing", "1e-999999999999999999999", "", money.ErrTooPrecise},
-		{"nineteen digits on both sides of the point are too many", "1234567890.123456789", "", money.ErrTooPrecise},
+		{"nineteen digits on both sides of the point are too many", "1234567890.123456789", "", money.ErrTooLarge},
 
 		{"nothing is not a number", "", "", money.ErrSyntax},
 		{"null is not zero", "null", "", money.ErrSyntax},
@@ -165,7 +165,7 @@ func TestDecimalIn(t *testing.T) {
 		{"a fourth decimal is too many there", "1.2345", kwd, 0, money.ErrPrecision},
 		{"zero is zero in any currency", "-0.00", usd, 0, nil},
 		{"the sign is kept", "-5.00", usd, -500, nil},
-		{"nineteen digits are too many, though 64 bits would hold them", "922337203685477.5807", clf, 0, money.ErrTooPrecise},
+		{"nineteen digits are too many, though 64 bits would hold them", "922337203685477.5807", clf, 0, money.ErrTooLarge},
 		{"too many yen for a decimal", "9223372036854775807", jpy, 0, money.ErrTooLarge},
 		{"more cents than 64 bits hold", "100000000000000000", usd, 0, money.ErrOverflow},
 		{"fewer cents than 64 bits hold", "-100000000000000000", usd, 0, money.ErrOverflow},

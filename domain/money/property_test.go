@@ -64,6 +64,13 @@ func want(literal string) (oracle.Decimal, error) {
 	digits := strings.TrimLeft(new(big.Int).Abs(d.Coefficient()).String(), "0")
 	kept := strings.TrimRight(digits, "0")
 	decimals := -int(d.Exponent()) - (len(digits) - len(kept))
+	half := oracle.New(1, money.MaxDigits/2)
+	switch {
+	case len(kept) > money.MaxDigits && d.Cmp(half) >= 0:
+		return d, money.ErrTooLarge
+	case len(kept) > money.MaxDigits && d.Cmp(half.Neg()) <= 0:
+		return d, money.ErrTooSmall
+	}
 	if kept != "" && (len(kept) > money.MaxDigits || decimals > money.MaxDigits) {
 		return d, money.ErrTooPrecise
 	}

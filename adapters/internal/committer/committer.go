@@ -529,7 +529,7 @@ func fail(batch []*write, err error) {
 		case w.losses > 0:
 			w.done <- answer{err: unknown(w.op.Key, err)}
 		case errors.Is(err, ErrUnavailable):
-			w.done <- answer{err: unavailable("store_unreachable", "The ledger's database can not be reached. Nothing was done. Try again later.", err)}
+			w.done <- answer{err: unavailable("store_unreachable", "The ledger's database can not be reached or written to. Nothing was done. Try again later.", err)}
 		case errors.Is(err, ErrConflict):
 			w.done <- answer{err: unavailable("store_busy", "Other writes to the same records were first. Nothing was done. Try again.", err)}
 		default:

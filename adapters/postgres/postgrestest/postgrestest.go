@@ -1,8 +1,8 @@
-// Package pgtest gives tests a PostgreSQL database: in the server that
+// Package postgrestest gives tests a PostgreSQL database: in the server that
 // LEDGER_TEST_POSTGRES_URL names, or in a throw-away server of the binaries
 // that are installed. Without either, tests are skipped, and say so; with
 // LEDGER_TEST_REQUIRE_POSTGRES=1 that is a failure.
-package pgtest
+package postgrestest
 
 import (
 	"bytes"
@@ -37,9 +37,9 @@ const (
 // patience is how long a server may take to start or to stop.
 const patience = 60 * time.Second
 
-// fast are settings for tests that do not need what they write to survive a
+// Fast are settings for tests that do not need what they write to survive a
 // crash of the machine.
-var fast = []string{"fsync=off", "full_page_writes=off", "autovacuum=off"}
+var Fast = []string{"fsync=off", "full_page_writes=off", "autovacuum=off"}
 
 var shared struct {
 	once   sync.Once
@@ -49,11 +49,11 @@ var shared struct {
 
 // Main runs the tests of a package and then stops the server that they shared:
 //
-//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+//	func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
 func Main(m *testing.M) int {
 	defer func() {
 		if shared.server != nil {
-			shared.server.remove()
+			shared.server.Remove()
 		}
 	}()
 	return m.Run()
@@ -66,7 +66,7 @@ func URL(t testing.TB) string {
 	if at := os.Getenv(ServerURL); at != "" {
 		return schema(t, at)
 	}
-	shared.once.Do(func() { shared.server, shared.err = newServer(fast) })
+	shared.once.Do(func() { shared.server, shared.err = New(Fast) })
 	if shared.err != nil {
 		skip(t, shared.err)
 	}
@@ -77,11 +77,11 @@ func URL(t testing.TB) string {
 // it fast or others. It is removed after the test.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := newServer(append(slices.Clone(fast), settings...))
+	s, err := New(append(slices.Clone(Fast), settings...))
 	if err != nil {
 		skip(t, err)
 	}
-	t.Cleanup(s.remove)
+	t.Cleanup(s.Remove)
 	return s
 }
 
@@ -94,33 +94,46 @@ func skip(t testing.TB, why error) {
 	t.Skip(message)
 }
 
-// schema makes a schema and returns the URL at that leads to it.
 func schema(t testing.TB, at string) string {
 	t.Helper()
+	to, drop, err := Schema(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := drop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return to
+}
+
+// Schema makes an empty schema in the database at the URL, and returns the URL
+// that leads to it and how to drop it.
+func Schema(at string) (to string, drop func() error, err error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s is no URL", ServerURL) // the error would show the password
+	}
 	name := "test_" + strings.ToLower(rand.Text())
-	admin := func(sql string) {
-		t.Helper()
+	admin := func(sql string) error {
 		ctx, stop := context.WithTimeout(context.Background(), patience)
 		defer stop()
 		c, err := pgx.Connect(ctx, at)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer c.Close(ctx)
-		if _, err := c.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.Exec(ctx, sql)
+		return err
 	}
-	admin("CREATE SCHEMA " + name)
-	t.Cleanup(func() { admin("DROP SCHEMA " + name + " CASCADE") })
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatalf("%s is no URL", ServerURL)
+	if err := admin("CREATE SCHEMA " + name); err != nil {
+		return "", nil, err
 	}
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
-	return u.String()
+	return u.String(), func() error { return admin("DROP SCHEMA " + name + " CASCADE") }, nil
 }
 
 // Server is a throw-away server. It listens on a socket in its folder only.
@@ -140,7 +153,8 @@ func (s *Server) URL() string {
 	return "postgres://ledger@/postgres?" + q.Encode()
 }
 
-func newServer(settings []string) (*Server, error) {
+// New starts a server that must be removed, with the settings given.
+func New(settings []string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -150,7 +164,7 @@ func newServer(settings []string) (*Server, error) {
 		return nil, err
 	}
 	if err := s.start(); err != nil {
-		s.remove()
+		s.Remove()
 		return nil, err
 	}
 	return s, nil
@@ -231,7 +245,8 @@ func (s *Server) Stop() error {
 	}
 }
 
-func (s *Server) remove() {
+// Remove stops the server and removes all that it had.
+func (s *Server) Remove() {
 	if s.process != nil && s.process.Process != nil {
 		_ = s.Stop()
 	}
