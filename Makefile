@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race evals clients lint golden bench bench-large prove
+.PHONY: help build demo test race evals evals-all clients lint golden bench bench-large prove
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ demo: build ## build the server and show its main job: look up, refund, refusal,
 test: ## run all tests and the evals: needs nothing but Go
 	$(GO) test ./...
 	$(GO) run ./evals
+
+evals-all: ## run the trajectories on every backend: needs PostgreSQL's programs
+	@for backend in memory sqlite rest postgres; do echo "== $$backend"; $(GO) run ./evals -backend $$backend || exit 1; done
 
 race: ## run all tests under the race detector: needs a C compiler
 	$(GO) test -race ./...
@@ -37,7 +40,7 @@ lint: ## formatting, vet and staticcheck
 	$(GO) run $(STATICCHECK) ./...
 
 golden: ## rewrite the golden files and the generated parts of README.md after a change on purpose
-	$(GO) test ./adapters/mcpserver . -update
+	$(GO) test ./adapters/mcpserver ./adapters/restserver . -update
 
 bench: ## measure the server beside its floors and print ratios
 	$(GO) -C evals/bench run .

@@ -24,7 +24,7 @@ type serverVariables struct {
 	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
 	RESTURL     string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
 	RESTToken   string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
-	RESTTimeout string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; from 5s on a lost answer is always resolved"`
+	RESTTimeout string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; below 5s it may be too short to be sure that nothing happened"`
 	PrincipalID string `env:"PRINCIPAL_ID" envDefault:"local" doc:"who calls on stdio"`
 	Kind        string `env:"PRINCIPAL_KIND" envDefault:"agent" doc:"agent, human or service"`
 	Tenant      string `env:"PRINCIPAL_TENANT" envDefault:"default" doc:"the tenant whose records are seen"`

@@ -199,6 +199,9 @@ func (s desk) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	return a.result(), nil
 }
 
+// Reads reports whether the tool only reads.
+func (s desk) Reads(tool string) bool { return !s.tools[tool].changes }
+
 // Call answers a call that came over stdio, as the bytes of its result.
 func (s desk) Call(ctx context.Context, call toolCall) (result []byte, failed *jsonrpc.Error) {
 	a, failed := s.answer(ctx, call)
@@ -221,6 +224,7 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 	began := time.Now()
 	t, known := s.tools[call.Name]
 	if !known {
+		s.options.Log.Info("call", "tool", clip(call.Name, maxLogged), "tenant", s.principal.Tenant().String(), "principal", s.principal.ID(), "outcome", "UNKNOWN_TOOL")
 		s.options.Meter.Began(unknownTool)
 		s.options.Meter.Ended(unknownTool, "UNKNOWN_TOOL", 0)
 		return a, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Unknown tool: " + call.Name}

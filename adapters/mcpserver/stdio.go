@@ -34,6 +34,10 @@ const (
 	maxInFlight = 1024
 	// maxInFlightBytes is how long the lines of those requests may be together.
 	maxInFlightBytes = 8 << 20
+	// maxReads is how many answers of tools that read may be made and not yet
+	// written, so that a client that asks for pages and does not read them costs a
+	// bounded amount of memory.
+	maxReads = 128
 	// drainTime is how long the accepted requests have when reading has ended.
 	drainTime = 20 * time.Second
 	// maxLogged is how many bytes of a client's word are logged.
@@ -62,6 +66,9 @@ type toolCall struct {
 type toolCaller interface {
 	// Call returns the result object, in one line, or the error.
 	Call(ctx context.Context, c toolCall) (result []byte, err *jsonrpc.Error)
+	// Reads reports whether the tool only reads. Its answer may be a page long,
+	// where that of a write is short.
+	Reads(tool string) bool
 }
 
 // Ending says how a session ended.
@@ -82,6 +89,7 @@ type accepted struct {
 	size   int                // of its line
 	cancel context.CancelFunc // of a call that is answered here; nil for the session's
 
+	reads      bool // it has a place among maxReads, once it runs
 	initialize bool
 	listen     bool // it waits in the session until it is cancelled
 	newEra     bool
@@ -114,6 +122,7 @@ type Stdio struct {
 	answers *answers
 	drain   time.Duration
 
+	reads   chan struct{} // holds a value for each read that is made and not yet written
 	session chan handover // what the session is to read
 	ended   chan struct{} // closed when reading ends
 	over    chan struct{} // closed when the session is over
@@ -147,6 +156,7 @@ func NewStdio(in io.Reader, out io.Writer, log *slog.Logger, s toolCaller) *Stdi
 		log:     log,
 		calls:   s,
 		drain:   drainTime,
+		reads:   make(chan struct{}, maxReads),
 		session: make(chan handover),
 		ended:   make(chan struct{}),
 		over:    make(chan struct{}),
@@ -401,6 +411,10 @@ func (t *Stdio) call(ctx context.Context, r *accepted, c toolCall) {
 		r.operation = operation
 		t.mu.Unlock()
 	}
+	if t.calls.Reads(c.Name) {
+		t.reads <- struct{}{}
+		r.reads = true
+	}
 	result, failed := t.calls.Call(ctx, c)
 	if failed != nil {
 		t.answers.failure(r, failed)
@@ -548,6 +562,11 @@ func (t *Stdio) retire(batch []*accepted, err error) {
 	t.changed.Signal()
 	t.finishIfDrained()
 	t.mu.Unlock()
+	for _, r := range batch {
+		if r.reads {
+			<-t.reads
+		}
+	}
 }
 
 // lose ends reading, as nobody reads the answers, and logs those of the batch.

@@ -32,6 +32,7 @@ const patience = 10 * time.Second
 type callFunc func(ctx context.Context, c toolCall) ([]byte, *jsonrpc.Error)
 
 func (f callFunc) Call(ctx context.Context, c toolCall) ([]byte, *jsonrpc.Error) { return f(ctx, c) }
+func (f callFunc) Reads(tool string) bool                                        { return tool == "read" }
 
 // echo answers every call with the name of its tool.
 func echo(_ context.Context, c toolCall) ([]byte, *jsonrpc.Error) {
