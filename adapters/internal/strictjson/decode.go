@@ -17,7 +17,7 @@ const (
 	// MaxNumber is how long the literal of a number may be, in bytes.
 	MaxNumber = 4096
 	// MaxText is how long a string may be, in bytes and with its escapes.
-	MaxText = 1 << 20
+	MaxText = 2 << 20
 	// MaxElements is how many elements one array may have.
 	MaxElements = 4096
 	// maxNameRunes is how much of an unknown name an issue repeats.
