@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -11,9 +10,6 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
 )
-
-// sqlBad tells database/sql to throw a connection away.
-var sqlBad = sqldriver.ErrBadConn
 
 // codeOf returns SQLite's primary result code, 0 if err is none of SQLite's.
 func codeOf(err error) int {

@@ -11,7 +11,8 @@ func ExampleFingerprintOf() {
 	ask := func(amount string) operation.Fingerprint {
 		return operation.FingerprintOf("refunds.trigger", []operation.Fact{{Name: "customer", Value: "CUST-00001"}, {Name: "amount_minor", Value: amount}})
 	}
-	fmt.Println(ask("1999") == ask("1999"), ask("1999") == ask("199"))
+	first, again, other := ask("1999"), ask("1999"), ask("199")
+	fmt.Println(first == again, first == other)
 	// Output: true false
 }
 
