@@ -422,3 +422,30 @@ func TestAHostThatMustSendAKeyMust(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// blinkingLedger can not be asked the first time.
+type blinkingLedger struct {
+	ports.Ledger
+	seen *bool
+}
+
+func (b blinkingLedger) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	if !*b.seen {
+		*b.seen = true
+		return ledger.View{}, fault.New(fault.BackendUnavailable, "store_unreachable", "Try again later.")
+	}
+	return b.Ledger.Load(ctx, t, refs...)
+}
+
+func TestALedgerThatBlinksIsNoConflict(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	if _, _, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(1), decimal("4"), damaged); err != nil {
+		t.Fatal(err)
+	}
+	a.Ledger = blinkingLedger{a.Ledger, new(bool)}
+	_, _, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(1), decimal("4"), damaged)
+	refuse(t, err, fault.BackendUnavailable, "store_unreachable")
+	if _, replayed, err := a.TriggerRefund(t.Context(), call(agent, "k"), id(1), decimal("4"), damaged); err != nil || !replayed {
+		t.Errorf("then: replayed %v, %v", replayed, err)
+	}
+}

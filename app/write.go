@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -40,7 +41,7 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	}
 	out, err := a.Ledger.Do(ctx, op, cmd)
 	if fault.CodeOf(err) == fault.OutcomeUnknown || ended(err) {
-		return out, unknown(c)
+		return out, fmt.Errorf("%w (%w)", unknown(c), err) // the cause is for the log
 	}
 	return out, err
 }
@@ -56,7 +57,12 @@ func ended(err error) bool {
 // the host's key has an outcome already: what can not be resolved is not what
 // was done then, so the key is used for another request.
 func (a *App) keyFirst(ctx context.Context, c Call, refused error) error {
-	if c.Minted || fault.Of(refused) == nil {
+	switch fault.CodeOf(refused) {
+	case fault.NotFound, fault.PolicyViolation:
+	default: // the ledger could not be asked, or worse
+		return refused
+	}
+	if c.Minted {
 		return refused
 	}
 	ref := ledger.OutcomeRef(c.Principal.ID(), c.Key)

@@ -8,6 +8,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -268,6 +269,9 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 		return a, denied(d)
 	}
 	if a.refused = fault.Of(err); fault.CodeOf(err) != fault.Internal {
+		if err != error(a.refused) {
+			r.trouble = err
+		}
 		return a, nil
 	}
 	r.id, r.cause = s.app.IDs.NewID().String(), err
@@ -388,6 +392,7 @@ type record struct {
 	began     time.Time
 	id        string // of the log line, when an answer names it
 	cause     error
+	trouble   error // what is behind a fault, for the log alone
 	stack     string
 }
 
@@ -429,8 +434,8 @@ func (r record) log(ctx context.Context, log *slog.Logger, a answer, level slog.
 	if a.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
-	if r.cause != nil {
-		attrs = append(attrs, slog.String("cause", r.cause.Error()))
+	if cause := cmp.Or(r.cause, r.trouble); cause != nil {
+		attrs = append(attrs, slog.String("cause", clip(cause.Error(), maxCause)))
 	}
 	log.LogAttrs(ctx, level, "call", attrs...)
 }

@@ -30,7 +30,7 @@ func (db *database) Meaning(err error) error {
 	if errors.Is(err, committer.ErrLost) {
 		return committer.ErrLost
 	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok || errors.Is(err, committer.ErrUnavailable) {
 		return committer.ErrUnavailable
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -206,9 +206,19 @@ func unreachable(err error) error {
 // conn implements sqlstore.Conn.
 type conn struct{ *pgxpool.Conn }
 
+// acquire takes a connection of the pool. Whatever is in the way, nothing has
+// been asked of the database yet: also a connection that turns out to be closed.
+func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	c, err := pool.Acquire(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: %w", committer.ErrUnavailable, err)
+	}
+	return c, err
+}
+
 // Writer waits for a connection to write with.
 func (db *database) Writer(ctx context.Context) (sqlstore.Conn, error) {
-	c, err := db.writers.Acquire(ctx)
+	c, err := acquire(ctx, db.writers)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +271,7 @@ func answer(results pgx.BatchResults, s sqlstore.Step) error {
 
 // Read runs the steps on one state of the database, in one round trip.
 func (db *database) Read(ctx context.Context, steps ...sqlstore.Step) error {
-	c, err := db.readers.Acquire(ctx)
+	c, err := acquire(ctx, db.readers)
 	if err != nil {
 		return err
 	}
