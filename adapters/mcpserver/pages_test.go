@@ -18,11 +18,12 @@ func TestPagesThatNobodyReadsAreBounded(t *testing.T) {
 	var made atomic.Int64
 	caller := callFunc(func(context.Context, toolCall) ([]byte, *jsonrpc.Error) {
 		made.Add(1)
-		return []byte(`{"page":"` + strings.Repeat("x", 100_000) + `"}`), nil
+		return []byte(`{"page":"` + strings.Repeat("x", 10_000) + `"}`), nil
 	})
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s := NewStdio(inR, outW, slog.New(slog.DiscardHandler), caller)
+	s.drain = 2 * time.Minute
 	if _, err := newServer(t, nil).protocol().Connect(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -57,15 +57,16 @@ var (
 )
 
 type server struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	stderr  tail
-	drained chan struct{} // closed when all of stderr is read
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr tail // to be read when the process has ended
 }
 
 func (c Command) start(ctx context.Context) (*server, error) {
-	s := &server{cmd: exec.CommandContext(ctx, c.Path), drained: make(chan struct{})}
+	s := &server{cmd: exec.CommandContext(ctx, c.Path)}
+	s.cmd.Stderr = &s.stderr
+	s.cmd.WaitDelay = time.Second // a child of the server may keep stderr open
 	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, c.Env...)
 	in, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -75,18 +76,10 @@ func (c Command) start(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
 	s.in, s.out = in, bufio.NewReaderSize(out, 1<<20)
-	go func() {
-		_, _ = io.Copy(&s.stderr, stderr) // ends when the process does
-		close(s.drained)
-	}()
 	return s, nil
 }
 
@@ -127,7 +120,6 @@ func (s *server) stop() error {
 	kill := time.AfterFunc(exitTimeout, func() { _ = s.cmd.Process.Kill() })
 	defer kill.Stop()
 	_, _ = io.Copy(io.Discard, s.out)
-	<-s.drained
 	if e := s.cmd.Wait(); e != nil {
 		err = fmt.Errorf("the server ended with %w; its stderr: %s", e, s.stderr.b)
 	}
@@ -136,8 +128,8 @@ func (s *server) stop() error {
 
 // fail ends the server and says what it last logged.
 func (s *server) fail(err error) error {
+	_ = s.in.Close()
 	_ = s.cmd.Process.Kill()
-	<-s.drained
 	_ = s.cmd.Wait()
 	return fmt.Errorf("%w; the server's stderr: %s", err, s.stderr.b)
 }
