@@ -27,8 +27,11 @@ import (
 
 // Limits.
 const (
-	// Workers is how many batches one process has in flight.
-	Workers = 2
+	// Workers is how many batches one process has in flight. With 64 callers on two
+	// processors one large batch beats two small ones (2,500 refunds/s of different
+	// customers against 2,000, and 1,700 with four); from some 256 callers on, two
+	// are a little better.
+	Workers = 1
 	// ConnectTimeout bounds the making of a connection, unless the URL says
 	// connect_timeout.
 	ConnectTimeout = 5 * time.Second

@@ -42,7 +42,7 @@ func TestLikeMemory(t *testing.T) {
 // The laws hold while connections are killed, the ones that commit among them,
 // for callers who ask again under the same key.
 func TestLawsWhileConnectionsAreKilled(t *testing.T) {
-	const each = 8 // for each law, so that it comes to its end
+	const each = 4 // for each law, so that it comes to its end
 	var kills atomic.Int64
 	portstest.Ledger(t, func(t testing.TB) portstest.Store {
 		url := migrated(t)

@@ -54,19 +54,18 @@ func (dialect) Begin() string    { return "BEGIN IMMEDIATE" }
 func (dialect) Commit() string   { return "COMMIT" }
 func (dialect) Rollback() string { return "ROLLBACK" }
 
-// Write makes one step a row: a prepared statement that is bound again is as
-// fast as one with many rows.
+// Write makes a step that is run for each row: a prepared statement that is
+// bound again is as fast as one with many rows.
 func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqlstore.Step {
 	s := statements[statementKey{verb, t}]
-	steps := make([]sqlstore.Step, len(rows))
-	for i, row := range rows {
-		args := make([]any, len(s.columns))
-		for k, c := range s.columns {
-			args[k] = value(row[c])
-		}
-		steps[i] = sqlstore.Step{SQL: s.sql, Args: args}
-	}
-	return steps
+	return []sqlstore.Step{{SQL: s.sql, Args: []any{manyRows{rows, s.columns}}}}
+}
+
+// manyRows is the only parameter of a statement that is run for each of the
+// rows, with their values in these columns.
+type manyRows struct {
+	rows    [][]any
+	columns []int
 }
 
 // value turns a value of a row into what SQLite stores.

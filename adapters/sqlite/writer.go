@@ -87,6 +87,11 @@ func (c *conn) step(s sqlstore.Step) error {
 		stmt = prepared.(statementConn)
 		c.statements[s.SQL] = stmt
 	}
+	if len(s.Args) == 1 {
+		if many, ok := s.Args[0].(manyRows); ok {
+			return c.runEach(stmt, many)
+		}
+	}
 	c.args = c.args[:0]
 	for i, v := range s.Args {
 		c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: v})
@@ -113,6 +118,20 @@ func (c *conn) step(s sqlstore.Step) error {
 			return err
 		}
 	}
+}
+
+// runEach runs the statement for each row.
+func (c *conn) runEach(stmt statementConn, many manyRows) error {
+	for _, row := range many.rows {
+		c.args = c.args[:0]
+		for i, column := range many.columns {
+			c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: value(row[column])})
+		}
+		if _, err := stmt.ExecContext(context.Background(), c.args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // row is a row of an answer.

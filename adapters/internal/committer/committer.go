@@ -413,18 +413,21 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	for _, r := range append(change.Put[:len(change.Put):len(change.Put)], change.Answer) {
+	for _, r := range change.Put {
 		if !g.backend.Stores(r) {
-			return ledger.Outcome{}, fmt.Errorf("committer: no place for the %T of the kind %s", r, r.Ref().Kind.Name)
+			return ledger.Outcome{}, noPlace(r)
 		}
 	}
+	if !g.backend.Stores(change.Answer) {
+		return ledger.Outcome{}, noPlace(change.Answer)
+	}
 	for _, r := range change.Put {
-		g.put(w.op.Tenant, r)
+		g.put(Name{w.op.Tenant, r.Ref()}, r)
 	}
 	// An answer that the command did not name is a record that it made: a refund
 	// is numbered by the decision.
-	if !slices.Contains(w.reads, change.Answer.Ref()) {
-		g.put(w.op.Tenant, change.Answer)
+	if ref := change.Answer.Ref(); !slices.Contains(w.reads, ref) {
+		g.put(Name{w.op.Tenant, ref}, change.Answer)
 	}
 	o := ledger.Outcome{Operation: w.op, Command: w.cmd.Name(), Fingerprint: w.fingerprint, Answer: change.Answer}
 	if g.readsEntries {
@@ -441,8 +444,11 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 	return o, nil
 }
 
-func (g *ground) put(t access.Tenant, r ledger.Record) {
-	n := Name{t, r.Ref()}
+func noPlace(r ledger.Record) error {
+	return fmt.Errorf("committer: no place for the %T of the kind %s", r, r.Ref().Kind.Name)
+}
+
+func (g *ground) put(n Name, r ledger.Record) {
 	s := g.records[n]
 	if s == nil {
 		s = &slot{}
@@ -454,7 +460,7 @@ func (g *ground) put(t access.Tenant, r ledger.Record) {
 	}
 	s.now = r
 	if ref, set := g.backend.Implied(r); set != nil {
-		if other := g.records[Name{t, ref}]; other != nil && other.now != nil {
+		if other := g.records[Name{n.Tenant, ref}]; other != nil && other.now != nil {
 			other.now = set(other.now)
 		}
 	}

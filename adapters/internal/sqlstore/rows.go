@@ -42,11 +42,11 @@ func damaged(s journal.Subject, number int64, err error) error {
 func (s *Store) rows(c committer.Changes) *writes {
 	w := &writes{}
 	for _, o := range c.Outcomes {
-		s.outcomes.write(w, o, s.codec(o.Answer.Ref().Kind.Name))
+		s.outcomes.write(w, o, s.codecOf(o.Answer))
 	}
 	s.entries.insert(w, c.Entries)
 	for _, r := range c.Records {
-		s.codec(r.Ref.Kind.Name).write(w, r)
+		s.codecOf(r.After).write(w, r)
 	}
 	return w
 }

@@ -78,9 +78,16 @@ func (s *Store) codec(kind string) codec {
 func (s *Store) Keeps(k ledger.Kind) bool { return s.codec(k.Name) != nil }
 
 // Stores implements committer.Backend.
-func (s *Store) Stores(r ledger.Record) bool {
-	c := s.codec(r.Ref().Kind.Name)
-	return c != nil && c.stores(r)
+func (s *Store) Stores(r ledger.Record) bool { return s.codecOf(r) != nil }
+
+// codecOf returns the codec that stores r, or nil.
+func (s *Store) codecOf(r ledger.Record) codec {
+	for _, c := range s.codecs {
+		if c.stores(r) {
+			return c
+		}
+	}
+	return nil
 }
 
 // Implied implements committer.Backend: a reversal makes its refund reversed.
