@@ -59,7 +59,7 @@ var saboteurs = map[string]struct {
 	saboteur saboteur
 }{
 	"pays-twice": {"makes each refund a second time, unasked",
-		"look-up-refund-look-up-history-verify|overdraw-in-parallel",
+		"look-up-refund-look-up-history-verify|overdraw-in-small-slices",
 		saboteur{asks: func(m message) []message {
 			again := message{"jsonrpc": "2.0", "id": "ghost", "method": m["method"], "params": message{"name": "trigger_refund", "arguments": at(m, "params")["arguments"]}}
 			if at(m, "params")["name"] != "trigger_refund" {

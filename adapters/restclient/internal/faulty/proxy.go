@@ -26,10 +26,11 @@ type Proxy struct {
 	to       string
 	trouble  Trouble
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	Made  map[string]int // how often which trouble was made
-	all   sync.WaitGroup
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool
+	Made   map[string]int // how often which trouble was made
+	all    sync.WaitGroup
 }
 
 // NewProxy listens on this machine.
@@ -50,6 +51,7 @@ func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
+	p.closed = true
 	for c := range p.conns {
 		_ = c.Close()
 	}
@@ -73,6 +75,12 @@ func (p *Proxy) run() {
 			continue
 		}
 		p.mu.Lock()
+		if p.closed { // it was accepted while Close ended the others
+			p.mu.Unlock()
+			reset(c)
+			reset(server)
+			return
+		}
 		p.conns[c], p.conns[server] = true, true
 		p.mu.Unlock()
 		p.all.Go(func() { p.pass(c, server, false) })
