@@ -224,6 +224,7 @@ func TestEveryBrokenPromiseIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			pattern := "/(" + s.notice + ")"
+			t.Cleanup(func() { os.Remove(front) })
 			if code, out, errs := evals(t, "-server", binary, "-cases", "cases", "-run", pattern); code != exitPassed {
 				t.Fatalf("the honest server fails already:\n%s%s", out, errs)
 			}
