@@ -273,7 +273,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, v *visit, m messa
 		h.fail(w, http.StatusNotFound, m.id.raw, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"})
 	case m.sort == request && m.method == methodToolsCall:
 		missing := h.missingScope(v.principal, m.call.Name)
-		if missing == (access.Scope{}) && (m.newEra || !classic) {
+		if missing == (access.Scope{}) && (m.newEra || !classic) && !plainCall(r.Header, m) {
 			h.throughSDK(w, r, v, m)
 			return
 		}
@@ -302,11 +302,13 @@ func (s *Server) missingScope(who access.Principal, name string) access.Scope {
 func (h *HTTP) call(w http.ResponseWriter, r *http.Request, v *visit, m message, missing access.Scope) {
 	call := m.call
 	call.HeaderKeys, call.Key = v.headerKeys, v.began
-	result, failed := desk{Server: h.Server, principal: v.principal}.Call(r.Context(), call)
+	result, failed := desk{Server: h.Server, principal: v.principal, sessionless: m.newEra}.Call(r.Context(), call)
 	switch {
 	case failed != nil && missing != (access.Scope{}) && h.o.Verifier != nil:
 		w.Header().Set("WWW-Authenticate", h.challenge+`, error="insufficient_scope", scope="`+missing.String()+`"`)
 		h.fail(w, http.StatusForbidden, m.id.raw, failed)
+	case failed != nil && failed.Code == jsonrpc.CodeInvalidParams && m.newEra:
+		h.fail(w, http.StatusBadRequest, m.id.raw, failed) // as the sessionless protocol has it
 	case failed != nil:
 		h.fail(w, http.StatusOK, m.id.raw, failed)
 	default:

@@ -65,13 +65,15 @@ func TestHTTPAnswersNeverMix(t *testing.T) {
 				var r reply
 				var err error
 				id, secret := strconv.Itoa(call), fmt.Sprintf("secret-%d-%d-x", i, call)
-				switch call % 3 {
+				switch call % 4 {
 				case 0: // refused, with the key in _meta
 					r, err = ask(toolsCall(id, "trigger_refund", strings.Replace(ten, "10", "900", 1), keyed(`"`+secret+`"`)), as...)
 				case 1: // an issue, which names it
 					r, err = ask(toolsCall(id, "get_customer_record", `{"customer_id":"CUST-00001","`+secret+`":1}`, ""), as...)
-				case 2: // not found, through the SDK
+				case 2: // not found, in the sessionless protocol
 					r, err = ask(toolsCall(id, "get_operation", `{"operation_key":"`+secret+`"}`, sessionlessMeta("")), append(sessionlessHeaders("tools/call", "get_operation"), as...)...)
+				case 3: // the same through the SDK, which answers a header that comes twice
+					r, err = ask(toolsCall(id, "get_operation", `{"operation_key":"`+secret+`"}`, sessionlessMeta("")), append(sessionlessHeaders("tools/call", "get_operation"), append(as, headerOfName, "x")...)...)
 				}
 				if err != nil {
 					t.Error(err)

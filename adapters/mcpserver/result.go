@@ -40,10 +40,15 @@ func (a answer) refusal() []byte {
 }
 
 // encode returns the result object. The text block and the structured content
-// are the same bytes.
-func (a answer) encode() []byte {
-	b := make([]byte, 0, 256+2*len(a.structured)+len(a.structured)/4) // the quotes in the text block are escaped
-	b = append(b, `{"content":[{"type":"text","text":`...)
+// are the same bytes. A result of the sessionless protocol says that it is
+// complete, and which server it is from; another has no server.
+func (a answer) encode(server []byte) []byte {
+	b := make([]byte, 0, 256+len(server)+2*len(a.structured)+len(a.structured)/4) // the quotes in the text block are escaped
+	b = append(b, '{')
+	if server != nil {
+		b = append(b, `"resultType":"complete",`...)
+	}
+	b = append(b, `"content":[{"type":"text","text":`...)
 	if a.refused != nil {
 		b = strictjson.AppendString(b, a.refused.Message)
 		b = append(b, `},{"type":"text","text":`...)
@@ -54,14 +59,22 @@ func (a answer) encode() []byte {
 		b = append(b, `}],"structuredContent":`...)
 		b = append(b, a.structured...)
 	}
-	if a.key != "" {
+	switch {
+	case a.key != "":
 		b = append(b, `,"_meta":{"`+MetaKey+`":"`...) // a key needs no quoting
 		b = append(b, a.key...)
 		b = append(b, '"')
 		if a.replayed {
 			b = append(b, `,"`+MetaReplayed+`":true`...)
 		}
+		if server != nil {
+			b = append(b, `,"`+mcp.MetaKeyServerInfo+`":`...)
+			b = append(b, server...)
+		}
 		b = append(b, '}')
+	case server != nil:
+		b = append(b, `,"_meta":{"`+mcp.MetaKeyServerInfo+`":`...)
+		b = append(append(b, server...), '}')
 	}
 	return append(b, '}')
 }

@@ -93,6 +93,7 @@ type Server struct {
 	app     *app.App
 	tools   map[string]tool
 	options Options
+	info    []byte // who the server is, as JSON
 }
 
 // New makes a server. It fails on an unknown toolset.
@@ -104,7 +105,13 @@ func New(a *app.App, o Options) (*Server, error) {
 	if o.Meter == nil {
 		o.Meter = noMeter{}
 	}
-	return &Server{a, tools, o}, nil
+	s := &Server{app: a, tools: tools, options: o}
+	s.info, err = encode(s.implementation())
+	return s, err
+}
+
+func (s *Server) implementation() *mcp.Implementation {
+	return &mcp.Implementation{Name: "refund-ledger", Title: "Refund Ledger", Version: s.options.Version}
 }
 
 // desk is the server as one principal has it.
@@ -114,13 +121,14 @@ type desk struct {
 	// began tells the transport under which operation key a request runs that
 	// comes through the SDK; nil where the transport needs not know.
 	began func(request, operationKey string)
+	// sessionless: results are those of the sessionless protocol.
+	sessionless bool
 }
 
 // protocol returns the SDK's side of the server: everything but the tools
 // themselves. Its tools/list shows what the principal may use.
 func (s desk) protocol() *mcp.Server {
-	server := mcp.NewServer(
-		&mcp.Implementation{Name: "refund-ledger", Title: "Refund Ledger", Version: s.options.Version},
+	server := mcp.NewServer(s.implementation(),
 		&mcp.ServerOptions{
 			Instructions: s.instructions(),
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the list never changes
@@ -216,7 +224,10 @@ func (s desk) Call(ctx context.Context, call toolCall) (result []byte, failed *j
 			result, failed = nil, internal(id, a.key)
 		}
 	}()
-	return a.encode(), nil
+	if s.sessionless {
+		return a.encode(s.info), nil
+	}
+	return a.encode(nil), nil
 }
 
 // answer is the one way every call takes: find the tool, permit, read the key,
