@@ -3,12 +3,10 @@ package mcpserver
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"slices"
@@ -18,8 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/ledger"
@@ -244,21 +240,33 @@ func TestMeterIsToldHowCallsWent(t *testing.T) {
 	}
 }
 
-// BenchmarkHTTP is 16 callers who keep their connections, beside the floor: the
-// SDK's own stateless server with a tool that echoes, and nothing in front of it.
+// BenchmarkHTTP is 16 callers who keep their connections: what to profile.
+// evals/bench compares the built server with others.
 func BenchmarkHTTP(b *testing.B) {
 	const callers = 16
-	run := func(name string, call func(b *testing.B) func(n int64) error) {
-		b.Run(name, func(b *testing.B) {
-			once := call(b)
+	for _, c := range []struct {
+		name    string
+		message func(n int64) string
+		headers []string
+	}{
+		{"look-up", func(int64) string { return toolsCall("1", "get_customer_record", lookUp, "") }, nil},
+		{"look-up in the new era", func(int64) string { return toolsCall("1", "get_customer_record", lookUp, sessionlessMeta("")) },
+			sessionlessHeaders("tools/call", "get_customer_record")},
+		{"refund", func(n int64) string {
+			return toolsCall("1", "trigger_refund", strings.Replace(ten, "10", "0.01", 1), keyed(fmt.Sprintf(`"k%d"`, n)))
+		}, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := newSite(b, func(o *Options, _ *HTTPOptions) { o.Log = slog.New(slog.DiscardHandler) })
 			var n atomic.Int64
 			b.SetParallelism((callers + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := once(n.Add(1)); err != nil {
-						b.Error(err)
+					r, err := s.try("POST", pathMCP, c.message(n.Add(1)), c.headers...)
+					if err != nil || r.status != 200 || r.code != 0 {
+						b.Errorf("%d %s %v", r.status, r.body, err)
 						return
 					}
 				}
@@ -266,46 +274,4 @@ func BenchmarkHTTP(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 		})
 	}
-	product := func(message func(n int64) string, headers ...string) func(b *testing.B) func(int64) error {
-		return func(b *testing.B) func(int64) error {
-			s := newSite(b, func(o *Options, _ *HTTPOptions) { o.Log = slog.New(slog.DiscardHandler) })
-			return func(n int64) error {
-				r, err := s.try("POST", pathMCP, message(n), headers...)
-				if err == nil && (r.status != 200 || r.code != 0) {
-					err = errors.New(r.body)
-				}
-				return err
-			}
-		}
-	}
-	floor := func(message string, headers ...string) func(b *testing.B) func(int64) error {
-		return func(b *testing.B) func(int64) error {
-			server := mcp.NewServer(&mcp.Implementation{Name: "floor", Version: "1"}, nil)
-			type in struct {
-				Text string `json:"text"`
-			}
-			mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, args in) (*mcp.CallToolResult, in, error) {
-				return nil, args, nil
-			})
-			h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
-			b.Cleanup(h.Close)
-			s := &site{t: b, addr: strings.TrimPrefix(h.URL, "http://"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-			return func(int64) error {
-				r, err := s.try("POST", "/", message, headers...)
-				if err == nil && r.result == nil {
-					err = errors.New(r.body)
-				}
-				return err
-			}
-		}
-	}
-	const echo = `{"text":"Item arrived damaged"}`
-	run("floor", floor(toolsCall("1", "echo", echo, "")))
-	run("floor in the new era", floor(toolsCall("1", "echo", echo, sessionlessMeta("")), sessionlessHeaders("tools/call", "echo")...))
-	run("look-up", product(func(int64) string { return toolsCall("1", "get_customer_record", lookUp, "") }))
-	run("refund", product(func(n int64) string {
-		return toolsCall("1", "trigger_refund", strings.Replace(ten, "10", "0.01", 1), keyed(fmt.Sprintf(`"k%d"`, n)))
-	}))
-	run("look-up in the new era", product(func(int64) string { return toolsCall("1", "get_customer_record", lookUp, sessionlessMeta("")) },
-		sessionlessHeaders("tools/call", "get_customer_record")...))
 }

@@ -7,7 +7,7 @@
 //	go -C evals/bench run . -large               promises of a ledger with a million entries
 //	go -C evals/bench run . -pg postgres://...   PostgreSQL too; the user must be able to create databases
 //
-// The benchmarks are declared in mcp.go, memory.go, sqlite.go, postgres.go and
+// The benchmarks are declared in mcp.go, http.go, memory.go, sqlite.go, postgres.go and
 // large.go: what is measured, what it is compared with, which ratio is wanted.
 // The floors are in floors/, with a module of their own, so that nothing they
 // need reaches the product. A missed ratio is printed and is no failure (see
@@ -134,7 +134,7 @@ func run(ctx context.Context, o options) (missed int, err error) {
 
 // selected returns the benchmarks to measure. Programs are looked for in dir.
 func selected(o options, dir string) []side.Benchmark {
-	all := slices.Concat(mcpBenchmarks(o, dir), memoryBenchmarks(), sqliteBenchmarks(o, dir), postgresBenchmarks(o))
+	all := slices.Concat(mcpBenchmarks(o, dir), httpBenchmarks(o, dir), memoryBenchmarks(), sqliteBenchmarks(o, dir), postgresBenchmarks(o))
 	if o.large {
 		all = largeBenchmarks(o, dir)
 	}

@@ -60,7 +60,9 @@ func mcpBenchmarks(o options, dir string) []side.Benchmark {
 	}
 }
 
-func needsPrograms(b side.Benchmark) bool { return strings.HasPrefix(b.Name, "mcp/") }
+func needsPrograms(b side.Benchmark) bool {
+	return strings.HasPrefix(b.Name, "mcp/") || strings.HasPrefix(b.Name, "http/")
+}
 
 // build compiles the product's server and the floors that are programs into dir.
 func build(ctx context.Context, dir string) error {
@@ -71,7 +73,7 @@ func build(ctx context.Context, dir string) error {
 	if _, err := output(ctx, "go", "-C", root, "build", "-o", dir, "./cmd/refund-mcp"); err != nil {
 		return err
 	}
-	_, err = output(ctx, "go", "build", "-o", dir, "./floors/mcp-typed", "./floors/mcp-loop")
+	_, err = output(ctx, "go", "build", "-o", dir, "./floors/mcp-typed", "./floors/mcp-loop", "./floors/mcp-http")
 	return err
 }
 
