@@ -28,6 +28,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/refundledger/refundledger/evals/internal/backend"
 	"github.com/refundledger/refundledger/evals/internal/trajectory"
 )
 
@@ -49,7 +50,7 @@ type options struct {
 	run           *regexp.Regexp
 	list          bool
 	json, junit   string
-	backend       backend
+	backend       backend.Backend
 	backendName   string
 	server, cases string
 	jobs          int
@@ -82,7 +83,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.list, "list", false, "list the cases and run none")
 	flags.StringVar(&o.json, "json", "", "also write the results as JSON to `FILE`")
 	flags.StringVar(&o.junit, "junit", "", "also write the results as JUnit XML to `FILE`")
-	flags.StringVar(&o.backendName, "backend", "memory", "the system of record: "+strings.Join(backendNames, ", "))
+	flags.StringVar(&o.backendName, "backend", "memory", "the system of record: "+strings.Join(backend.Names, ", "))
 	flags.StringVar(&o.server, "server", "", "the refund-mcp binary at `PATH`; built from ./cmd/refund-mcp if absent")
 	flags.StringVar(&o.cases, "cases", "", "the folder of the cases; evals/cases of this module if absent")
 	flags.IntVar(&o.jobs, "j", runtime.NumCPU(), "run `N` cases at the same time")
@@ -102,7 +103,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if o.run, err = regexp.Compile(*pattern); err != nil {
 		return o, fmt.Errorf("-run: %w", err)
 	}
-	if o.backend, err = newBackend(o.backendName); err != nil {
+	if o.backend, err = backend.New(o.backendName); err != nil {
 		return o, err
 	}
 	return o, nil
@@ -149,7 +150,7 @@ func evaluate(ctx context.Context, o options, stdout, stderr io.Writer) (failed 
 		}
 	}
 	r := report{out: stdout, backend: o.backendName}
-	defer o.backend.close()
+	defer o.backend.Close()
 	runner{o.server, o.backend, o.jobs}.all(ctx, cases, r.add)
 	r.close()
 	if o.json != "" {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refundledger/refundledger/evals/internal/backend"
 	"github.com/refundledger/refundledger/evals/internal/expect"
 	"github.com/refundledger/refundledger/evals/internal/jsontree"
 	"github.com/refundledger/refundledger/evals/internal/session"
@@ -23,7 +24,7 @@ const defaultProtocol = "2025-11-25"
 // runner runs cases.
 type runner struct {
 	server  string // path of the binary
-	backend backend
+	backend backend.Backend
 	jobs    int
 }
 
@@ -63,16 +64,16 @@ func (r runner) all(ctx context.Context, cases []trajectory.Case, each func(resu
 }
 
 func (r runner) one(ctx context.Context, c *trajectory.Case) result {
-	if c.Needs == "durable" && !r.backend.durable() {
+	if c.Needs == "durable" && !r.backend.Durable() {
 		return result{Case: c, Skipped: "needs a store that outlives the server"}
 	}
 	begun := time.Now()
-	s, err := r.backend.fresh()
+	s, err := r.backend.Fresh()
 	if err != nil {
 		return result{Case: c, Err: err}
 	}
-	p := play{runner: r, c: c, store: s, env: environment(s.env(), c.Env), vars: expect.Variables{}}
-	err = errors.Join(p.run(ctx), s.discard())
+	p := play{runner: r, c: c, store: s, env: environment(s.Env(), c.Env), vars: expect.Variables{}}
+	err = errors.Join(p.run(ctx), s.Discard())
 	return result{Case: c, Err: err, Took: time.Since(begun), Logged: p.logged.String()}
 }
 
@@ -80,7 +81,7 @@ func (r runner) one(ctx context.Context, c *trajectory.Case) result {
 type play struct {
 	runner
 	c      *trajectory.Case
-	store  store
+	store  backend.Store
 	env    map[string]string
 	server *session.Session
 	vars   expect.Variables
