@@ -21,7 +21,7 @@ const module = "github.com/refundledger/refundledger"
 
 // What each package of the domain is. A new one is added here.
 var (
-	words    = []string{"access", "fault", "journal", "ledger", "money", "operation"}
+	words    = []string{"access", "fault", "journal", "ledger", "money", "operation", "text"}
 	records  = []string{"customers"}
 	subjects = []string{"payables", "refunds"}
 )

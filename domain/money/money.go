@@ -299,15 +299,25 @@ func (d Decimal) Cmp(major int64) int {
 // In returns the amount of d major units of c, or ErrPrecision if c has fewer
 // decimals, or ErrOverflow. It never rounds.
 func (d Decimal) In(c Currency) (Amount, error) {
-	up := int(c.digits) - int(d.scale)
+	minor, err := d.Scaled(c.Digits())
+	if err != nil {
+		return Amount{}, err
+	}
+	return Amount{minor, c}, nil
+}
+
+// Scaled returns d times 10 to the power of digits (0 to [MaxDigits]), or
+// ErrPrecision if that is no whole number, or ErrOverflow.
+func (d Decimal) Scaled(digits int) (int64, error) {
+	up := digits - int(d.scale)
 	if up < 0 {
-		return Amount{}, ErrPrecision
+		return 0, ErrPrecision
 	}
 	f := pow10[up]
 	if d.coefficient > math.MaxInt64/f || d.coefficient < math.MinInt64/f {
-		return Amount{}, ErrOverflow
+		return 0, ErrOverflow
 	}
-	return Amount{d.coefficient * f, c}, nil
+	return d.coefficient * f, nil
 }
 
 // String returns the number without an exponent or trailing zeros.

@@ -1,0 +1,173 @@
+package payables
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Code says what a match found.
+type Code struct {
+	name     string
+	blocking bool
+}
+
+// The codes of findings, in the order in which they are reported.
+var (
+	DuplicateInvoice     = Code{"DUPLICATE_INVOICE", true}
+	NoLines              = Code{"NO_LINES", true}
+	VendorMismatch       = Code{"VENDOR_MISMATCH", true}
+	CurrencyMismatch     = Code{"CURRENCY_MISMATCH", true}
+	MissingPO            = Code{"MISSING_PO", true}
+	UnknownPOLine        = Code{"UNKNOWN_PO_LINE", true}
+	UnitMismatch         = Code{"UNIT_MISMATCH", true}
+	NoGoodsReceipt       = Code{"NO_GOODS_RECEIPT", true}
+	BilledOverReceived   = Code{"BILLED_OVER_RECEIVED", true}
+	BilledOverOrdered    = Code{"BILLED_OVER_ORDERED", true}
+	ChargeNotOrdered     = Code{"CHARGE_NOT_ORDERED", true}
+	PriceVariance        = Code{"PRICE_VARIANCE", true}
+	TotalMismatch        = Code{"TOTAL_MISMATCH", true}
+	CreditExceedsInvoice = Code{"CREDIT_EXCEEDS_INVOICE", true}
+	PriceWithinTolerance = Code{"PRICE_WITHIN_TOLERANCE", false}
+	CompetingClaim       = Code{"COMPETING_CLAIM", false}
+	AlreadyDecided       = Code{"ALREADY_DECIDED", false}
+)
+
+// FindingCodes lists all codes, in the order in which they are reported.
+func FindingCodes() []Code {
+	return []Code{DuplicateInvoice, NoLines, VendorMismatch, CurrencyMismatch, MissingPO, UnknownPOLine, UnitMismatch,
+		NoGoodsReceipt, BilledOverReceived, BilledOverOrdered, ChargeNotOrdered, PriceVariance, TotalMismatch,
+		CreditExceedsInvoice, PriceWithinTolerance, CompetingClaim, AlreadyDecided}
+}
+
+// ParseCode finds a code by its name.
+func ParseCode(s string) (Code, error) {
+	return oneOf(s, "is no code of a finding", FindingCodes()...)
+}
+
+// String returns the code as it stands on the wire, for example NO_LINES.
+func (c Code) String() string { return c.name }
+
+// Blocking reports whether the finding forbids an approval.
+func (c Code) Blocking() bool { return c.blocking }
+
+// Severity returns blocking or info.
+func (c Code) Severity() string {
+	if c.blocking {
+		return "blocking"
+	}
+	return "info"
+}
+
+// MaxFindings is how many findings are kept with a decision and reported.
+const MaxFindings = 100
+
+// MaxNamed is how many invoices one finding names.
+const MaxNamed = 10
+
+// Finding is one thing that a match found. There is at most one of a code for
+// a line of the order.
+type Finding struct {
+	Code Code
+	Line int // of the order, or 0 if it is about the whole invoice
+	// Expected and Found are exact figures, codes or ids, never free text; empty
+	// where the code says it all.
+	Expected, Found string
+	// Invoices are other invoices that the finding is about, at most MaxNamed.
+	Invoices []InvoiceID
+}
+
+// Message says what was found, in a sentence.
+func (f Finding) Message() string {
+	s := messages[f.Code](f)
+	if f.Line > 0 {
+		return fmt.Sprintf("Order line %d: %s", f.Line, s)
+	}
+	return s
+}
+
+func (f Finding) names() string {
+	var names []string
+	for _, id := range f.Invoices {
+		names = append(names, id.text)
+	}
+	return strings.Join(names, ", ")
+}
+
+func says(format string) func(Finding) string {
+	return func(f Finding) string {
+		return strings.NewReplacer("{expected}", f.Expected, "{found}", f.Found, "{invoices}", f.names()).Replace(format)
+	}
+}
+
+var messages = map[Code]func(Finding) string{
+	DuplicateInvoice:     says("The number is that of {invoices}, which was entered first. A duplicate can never be approved."),
+	NoLines:              says("The invoice has no lines."),
+	VendorMismatch:       says("The invoice is from vendor {found}, the order went to {expected}."),
+	CurrencyMismatch:     says("The invoice is in {found}, the order in {expected}."),
+	MissingPO:            missing,
+	UnknownPOLine:        says("Billed, but the order has no such line; charges that were agreed are declared as tax or freight."),
+	UnitMismatch:         says("Billed in {found}, ordered in {expected}, and no conversion is known."),
+	NoGoodsReceipt:       says("Nothing has been received; {found} billed."),
+	BilledOverReceived:   says("{found} billed in all, {expected} received."),
+	BilledOverOrdered:    says("{found} billed in all, {expected} ordered."),
+	ChargeNotOrdered:     says("{found} charged, at most {expected} agreed."),
+	PriceVariance:        says("The unit price is {found}, ordered at {expected}: more than the tolerance."),
+	TotalMismatch:        says("The total is {found}; the lines, tax and freight come to {expected}."),
+	CreditExceedsInvoice: says("{found} credited in all, {expected} can be credited on {invoices}."),
+	PriceWithinTolerance: says("The unit price is {found}, ordered at {expected}: within the tolerance."),
+	CompetingClaim:       says("Other open invoices claim the same {expected} received: {invoices}. With this one they bill {found}; not all can be approved."),
+	AlreadyDecided:       says("The invoice is {found}; that is final."),
+}
+
+func missing(f Finding) string {
+	if f.Found == "" {
+		return "The invoice names no purchase order."
+	}
+	return "There is no purchase order " + f.Found + "."
+}
+
+// ReasonCode says why something was decided: a blocking code, or one of the
+// three below.
+type ReasonCode struct{ name string }
+
+// Reasons that are no findings.
+var (
+	// CleanMatch: nothing blocks it.
+	CleanMatch = ReasonCode{"CLEAN_MATCH"}
+	// NeedsReview: somebody has to look at it.
+	NeedsReview = ReasonCode{"NEEDS_REVIEW"}
+	// ManualOverride: a person decides against the findings, and says why.
+	ManualOverride = ReasonCode{"MANUAL_OVERRIDE"}
+)
+
+// ReasonCodes lists all reasons.
+func ReasonCodes() []ReasonCode {
+	var all []ReasonCode
+	for _, c := range FindingCodes() {
+		if c.blocking {
+			all = append(all, ReasonCode{c.name})
+		}
+	}
+	return append(all, CleanMatch, NeedsReview, ManualOverride)
+}
+
+// ParseReasonCode accepts the codes of blocking findings, CLEAN_MATCH,
+// NEEDS_REVIEW and MANUAL_OVERRIDE.
+func ParseReasonCode(s string) (ReasonCode, error) {
+	r := ReasonCode{s}
+	if !slices.Contains(ReasonCodes(), r) {
+		return ReasonCode{}, errors.New("must be the code of a blocking finding, CLEAN_MATCH, NEEDS_REVIEW or MANUAL_OVERRIDE")
+	}
+	return r, nil
+}
+
+// String returns the reason as it stands on the wire.
+func (r ReasonCode) String() string { return r.name }
+
+// finding returns the code of the finding that the reason names, if it does.
+func (r ReasonCode) finding() (Code, bool) {
+	c, err := ParseCode(r.name)
+	return c, err == nil
+}

@@ -1,0 +1,415 @@
+package payables
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"github.com/refundledger/refundledger/domain/money"
+)
+
+// Tolerance is how far a unit price may differ from the ordered one. Both
+// bounds must hold; exactly on one is within.
+type Tolerance struct {
+	Percent Percent // of the ordered price
+	Minor   int64   // minor units for one unit of the order's line, >= 0
+}
+
+// Facts is what a match compares an invoice with, as it is on record.
+type Facts struct {
+	Claim    NumberClaim // of the invoice's number
+	Order    *Order      // the order that the invoice names, nil if there is none; of a credit note, the credited invoice's
+	Credited *Invoice    // the invoice that a credit note credits, nil if it names none
+	// Rivals are other undecided invoices of the order, for display: a decision
+	// does not see them, since it is made on what is there when it is made.
+	Rivals []Rival
+}
+
+// Rival is an undecided invoice that names the same order.
+type Rival struct {
+	Invoice Invoice
+	Claim   NumberClaim // of its number
+}
+
+// Matched is what a match found.
+type Matched struct {
+	Findings       []Finding // in the order of the codes, then of the lines
+	Blocking       bool      // at least one finding forbids an approval
+	Recommendation Action    // reject a duplicate, hold what is blocked, else approve
+}
+
+// Match compares an invoice with its order, what was received and billed on it,
+// and the other documents that carry its number. It is a function of its
+// arguments: the order of lines does not matter, and a line that is split in
+// two adds up to the same findings. It fails only if a quantity can not be
+// computed exactly (PolicyViolation quantity_out_of_range).
+func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
+	m := matcher{invoice: i, facts: f, tolerance: t}
+	if err := exact(m.run); err != nil {
+		return Matched{}, err
+	}
+	order := FindingCodes()
+	slices.SortStableFunc(m.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Code), slices.Index(order, b.Code)), cmp.Compare(a.Line, b.Line))
+	})
+	out := Matched{Findings: m.findings, Recommendation: Approve}
+	for _, x := range m.findings {
+		switch {
+		case x.Code == DuplicateInvoice:
+			out.Blocking, out.Recommendation = true, Reject
+		case x.Code.blocking && !out.Blocking:
+			out.Blocking, out.Recommendation = true, Hold
+		}
+	}
+	return out, nil
+}
+
+// Has reports whether the code was found.
+func (m Matched) Has(c Code) bool {
+	return slices.ContainsFunc(m.Findings, func(f Finding) bool { return f.Code == c })
+}
+
+type matcher struct {
+	invoice   Invoice
+	facts     Facts
+	tolerance Tolerance
+	findings  []Finding
+}
+
+func (m *matcher) find(f Finding) { m.findings = append(m.findings, f) }
+
+func (m *matcher) run() {
+	i := m.invoice
+	if first, dup := m.facts.Claim.Before(i.ID); dup {
+		m.find(Finding{Code: DuplicateInvoice, Invoices: []InvoiceID{first}})
+	}
+	if i.Document == Bill {
+		m.bill()
+	} else {
+		m.creditNote()
+	}
+	m.total()
+	if i.Status.Final() {
+		m.find(Finding{Code: AlreadyDecided, Found: i.Status.name})
+	}
+}
+
+func (m *matcher) bill() {
+	i, o := m.invoice, m.facts.Order
+	if len(i.Lines) == 0 {
+		m.find(Finding{Code: NoLines})
+	}
+	if o == nil {
+		m.find(Finding{Code: MissingPO, Found: i.Order.text})
+		return
+	}
+	m.parties(o.Vendor, o.Currency)
+	m.lines(o)
+	m.charges(o)
+}
+
+func (m *matcher) creditNote() {
+	if o := m.facts.Order; o != nil {
+		m.parties(o.Vendor, o.Currency)
+	}
+	c := m.facts.Credited
+	if c == nil {
+		return
+	}
+	if m.facts.Order == nil {
+		m.parties(c.Vendor, c.Currency)
+	}
+	m.creditCap(c)
+}
+
+// parties compares the vendor and the currency with those of the order, or of
+// the credited invoice.
+func (m *matcher) parties(v VendorID, c money.Currency) {
+	if m.invoice.Vendor != v {
+		m.find(Finding{Code: VendorMismatch, Expected: v.text, Found: m.invoice.Vendor.text})
+	}
+	if m.invoice.Currency != c {
+		m.find(Finding{Code: CurrencyMismatch, Expected: c.String(), Found: m.invoice.Currency.String()})
+	}
+}
+
+// billed is what an invoice bills of one line of the order.
+type billed struct {
+	quantity Ratio
+	strange  Unit // a unit without a conversion, or none
+	price    *Finding
+	variance int64 // of price, to keep the worst one
+	any      bool
+}
+
+// lines compares the lines of a bill with those of its order, all that share a
+// line of the order together.
+func (m *matcher) lines(o *Order) {
+	i := m.invoice
+	sums := make([]billed, len(o.Lines))
+	unknown := map[int]bool{}
+	samePrices := i.Currency == o.Currency
+	for _, l := range i.Lines {
+		at := o.find(l.OrderLine)
+		if at < 0 {
+			if !unknown[l.OrderLine] {
+				unknown[l.OrderLine] = true
+				m.find(Finding{Code: UnknownPOLine, Line: l.OrderLine})
+			}
+			continue
+		}
+		b := &sums[at]
+		b.any = true
+		c, known := o.Lines[at].in(l.Unit)
+		if !known {
+			// The lowest of several, so that the order of lines does not matter.
+			if b.strange == (Unit{}) || l.Unit.text < b.strange.text {
+				b.strange = l.Unit
+			}
+			continue
+		}
+		b.quantity = b.quantity.plus(l.Quantity.in(c))
+		if samePrices {
+			m.price(b, o.Lines[at], l, c)
+		}
+	}
+	rivals := m.rivals(o)
+	for at, b := range sums {
+		if b.any {
+			m.line(o.Lines[at], b, rivals[at])
+		}
+	}
+}
+
+// line reports what was found about one line of the order.
+func (m *matcher) line(l OrderLine, b billed, r rivalry) {
+	undecided := !m.invoice.Status.Final()
+	if b.strange != (Unit{}) {
+		m.find(Finding{Code: UnitMismatch, Line: l.Line, Expected: l.Unit.text, Found: b.strange.text})
+	}
+	all := l.Billed // an approved invoice is in it
+	if m.invoice.Status != Approved {
+		all = all.plus(b.quantity)
+	}
+	switch {
+	case l.Received.Sign() <= 0:
+		m.find(Finding{Code: NoGoodsReceipt, Line: l.Line, Found: all.String()})
+	case all.Cmp(l.Received) > 0:
+		m.find(Finding{Code: BilledOverReceived, Line: l.Line, Expected: l.Received.String(), Found: all.String()})
+	case undecided && r.quantity.Sign() > 0 && all.plus(r.quantity).Cmp(l.Received) > 0:
+		m.find(Finding{Code: CompetingClaim, Line: l.Line, Expected: l.Received.String(), Found: all.plus(r.quantity).String(), Invoices: r.invoices})
+	}
+	if ordered := l.Quantity.in(one); all.Cmp(ordered) > 0 {
+		m.find(Finding{Code: BilledOverOrdered, Line: l.Line, Expected: ordered.String(), Found: all.String()})
+	}
+	if b.price != nil {
+		m.find(*b.price)
+	}
+}
+
+// price compares the unit price of a line with the ordered one, both for one
+// unit of the order's line, and keeps the worst finding of those that share it.
+// Of p for each invoiced unit, of which c is one, p × denominator is compared
+// with the ordered price × numerator: whole numbers.
+func (m *matcher) price(b *billed, o OrderLine, l InvoiceLine, c conversion) {
+	found := Finding{Line: o.Line, Expected: o.UnitPrice.Major(), Found: l.UnitPrice.Major()}
+	if c != one {
+		found.Found += "/" + l.Unit.text
+	}
+	within, difference := m.tolerance.holds(l.UnitPrice.Minor(), o.UnitPrice.Minor(), c)
+	if difference == 0 {
+		return
+	}
+	found.Code = PriceVariance
+	if within {
+		found.Code = PriceWithinTolerance
+	}
+	worse := b.price == nil ||
+		found.Code == PriceVariance && b.price.Code == PriceWithinTolerance ||
+		found.Code == b.price.Code && (difference > b.variance || difference == b.variance && found.Found < b.price.Found)
+	if worse {
+		b.price, b.variance = &found, difference
+	}
+}
+
+// holds reports whether a price is within the tolerance of the ordered one, and
+// by how much it differs: in minor units for one unit of the order's line,
+// rounded up, for an order among differences only.
+func (t Tolerance) holds(price, ordered int64, c conversion) (within bool, difference int64) {
+	if c == one {
+		difference = price - ordered
+		if difference < 0 {
+			difference = -difference
+		}
+		return difference <= t.Minor && t.Percent.covers(difference, ordered), difference
+	}
+	num, den := big.NewInt(c.numerator), big.NewInt(c.denominator)
+	agreed := new(big.Int).Mul(big.NewInt(ordered), num)
+	gap := new(big.Int).Mul(big.NewInt(price), den)
+	gap.Abs(gap.Sub(gap, agreed))
+	inCap := gap.Cmp(new(big.Int).Mul(big.NewInt(t.Minor), num)) <= 0
+	part := new(big.Int).Mul(gap, big.NewInt(100*micro))
+	inPercent := part.Cmp(agreed.Mul(agreed, big.NewInt(t.Percent.micro))) <= 0
+	up := new(big.Int).Add(gap, new(big.Int).Sub(num, big.NewInt(1)))
+	if up.Div(up, num); !up.IsInt64() {
+		panic(errTooFine)
+	}
+	return inCap && inPercent, up.Int64()
+}
+
+// rivalry is what other open invoices bill of one line of the order.
+type rivalry struct {
+	quantity Ratio
+	invoices []InvoiceID
+}
+
+// rivals adds up what other undecided invoices bill, line by line. A duplicate
+// can not be approved, so it is nobody's rival and has none.
+func (m *matcher) rivals(o *Order) []rivalry {
+	all := make([]rivalry, len(o.Lines))
+	if _, dup := m.facts.Claim.Before(m.invoice.ID); dup {
+		return all
+	}
+	others := slices.Clone(m.facts.Rivals)
+	slices.SortFunc(others, func(a, b Rival) int { return cmp.Compare(a.Invoice.ID.text, b.Invoice.ID.text) })
+	for _, r := range others {
+		i := r.Invoice
+		_, dup := r.Claim.Before(i.ID)
+		if dup || i.ID == m.invoice.ID || i.Order != o.ID || i.Document != Bill || i.Status.Final() {
+			continue
+		}
+		for at, q := range claims(i, o) {
+			if q.Sign() == 0 {
+				continue
+			}
+			all[at].quantity = all[at].quantity.plus(q)
+			if len(all[at].invoices) < MaxNamed {
+				all[at].invoices = append(all[at].invoices, i.ID)
+			}
+		}
+	}
+	return all
+}
+
+// claims is what the lines of a document come to on each line of the order, in
+// its unit. Lines of no line of the order, or in a unit without a conversion,
+// come to nothing.
+func claims(i Invoice, o *Order) []Ratio {
+	sums := make([]Ratio, len(o.Lines))
+	for _, l := range i.Lines {
+		at := o.find(l.OrderLine)
+		if at < 0 {
+			continue
+		}
+		if c, known := o.Lines[at].in(l.Unit); known {
+			sums[at] = sums[at].plus(l.Quantity.in(c))
+		}
+	}
+	return sums
+}
+
+// charges compares freight and tax with what was agreed. Freight in another
+// currency than the order's is not comparable, and blocked by that.
+func (m *matcher) charges(o *Order) {
+	i := m.invoice
+	if i.Currency == o.Currency {
+		freight := i.Freight
+		if i.Status != Approved { // an approved invoice is in it
+			freight = sum(freight, o.FreightBilled)
+		} else {
+			freight = o.FreightBilled
+		}
+		if freight.Minor() > o.FreightLimit.Minor() && i.Freight.Sign() > 0 {
+			m.find(Finding{Code: ChargeNotOrdered, Expected: "freight of " + o.FreightLimit.Major(), Found: "freight of " + freight.Major()})
+			return // one finding for the whole invoice
+		}
+	}
+	if lines := i.lines(); !o.TaxLimit.covers(i.Tax.Minor(), lines.Minor()) {
+		m.find(Finding{Code: ChargeNotOrdered, Expected: "tax of " + o.TaxLimit.String() + "% of " + lines.Major(), Found: "tax of " + i.Tax.Major()})
+	}
+}
+
+// lines is the sum of the declared amounts of the lines.
+func (i Invoice) lines() money.Amount {
+	all := money.FromMinor(0, i.Currency)
+	for _, l := range i.Lines {
+		all = sum(all, l.Amount)
+	}
+	return all
+}
+
+// sum adds amounts of a document: MaxMinor and MaxLines keep them in 64 bits.
+func sum(a, b money.Amount) money.Amount {
+	s, err := a.Add(b)
+	if err != nil {
+		panic("payables: " + err.Error())
+	}
+	return s
+}
+
+// total checks the document against itself: each amount is quantity times
+// price, and the total is the sum of lines, tax and freight.
+func (m *matcher) total() {
+	i := m.invoice
+	right := money.FromMinor(0, i.Currency)
+	wrong := false
+	for _, l := range i.Lines {
+		minor, ok := l.Quantity.amount(l.UnitPrice)
+		wrong = wrong || !ok || minor != l.Amount.Minor()
+		if ok && minor <= MaxMinor {
+			right = sum(right, money.FromMinor(minor, i.Currency))
+		}
+	}
+	right = sum(sum(right, i.Tax), i.Freight)
+	if wrong || right != i.Total {
+		m.find(Finding{Code: TotalMismatch, Expected: right.Major(), Found: i.Total.Major()})
+	}
+}
+
+// creditCap compares a credit note with what is left of the invoice it credits:
+// its total, and of each line the quantity that was billed. Only what has been
+// approved can be credited.
+func (m *matcher) creditCap(c *Invoice) {
+	note := m.invoice
+	of := []InvoiceID{c.ID}
+	limit := money.FromMinor(0, c.Currency)
+	if c.Status == Approved {
+		limit = c.Total
+	}
+	if note.Currency == c.Currency {
+		all := c.Credited // an approved note is in it
+		if note.Status != Approved {
+			var err error
+			if all, err = all.Add(note.Total); err != nil {
+				panic(errTooFine)
+			}
+		}
+		if all.Minor() > limit.Minor() {
+			m.find(Finding{Code: CreditExceedsInvoice, Expected: limit.Major(), Found: all.Major(), Invoices: of})
+		}
+	}
+	o := m.facts.Order
+	if o == nil || note.Status == Approved {
+		return
+	}
+	billed, credited := claims(*c, o), creditedOn(*c, o)
+	if c.Status != Approved {
+		billed = make([]Ratio, len(o.Lines))
+	}
+	for at, q := range claims(note, o) {
+		if all := credited[at].plus(q); q.Sign() > 0 && all.Cmp(billed[at]) > 0 {
+			m.find(Finding{Code: CreditExceedsInvoice, Line: o.Lines[at].Line, Expected: billed[at].String(), Found: all.String(), Invoices: of})
+		}
+	}
+}
+
+// creditedOn is what has been credited of an invoice on each line of the order.
+func creditedOn(i Invoice, o *Order) []Ratio {
+	sums := make([]Ratio, len(o.Lines))
+	for _, l := range i.Lines {
+		if at := o.find(l.OrderLine); at >= 0 {
+			sums[at] = sums[at].plus(l.Credited)
+		}
+	}
+	return sums
+}

@@ -1,0 +1,127 @@
+package payables
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// VendorKind is the kind of a vendor record.
+var VendorKind = ledger.Kind{Name: "vendor"}
+
+// Vendor is the record of one vendor. It changes only by an entry of its
+// history, so what it shows can be recomputed; see [History]. Treat it as a
+// value.
+type Vendor struct {
+	ID       VendorID
+	Name     string         // 1 to MaxName characters of one line; data of others
+	Balances []money.Amount // what is owed, one for each currency, in order of its code; must not be changed in place
+	Head     journal.Head   // the last entry of its history; Head.Number is its version
+}
+
+// Subject is whose history the entries of a vendor are.
+func (id VendorID) Subject() journal.Subject {
+	return journal.Subject{Kind: VendorKind.Name, ID: id.text}
+}
+
+// Ref names the record.
+func (v Vendor) Ref() ledger.Ref { return v.ID.Ref() }
+
+// Last is the end of the vendor's history.
+func (v Vendor) Last() journal.Head { return v.Head }
+
+// Payable is the account of what one vendor is owed: credits less debits.
+func Payable(v VendorID) journal.Account { return journal.Account(payablePrefix + v.text) }
+
+const payablePrefix = "payable:"
+
+// post makes the next entry of the vendor's history and returns the vendor
+// after it.
+func (v Vendor) post(op operation.Operation, command string, facts []operation.Fact, postings ...journal.Posting) (Vendor, journal.Entry, error) {
+	e, err := journal.Next(v.Head, v.ID.Subject(), op, command, facts, postings...)
+	if err != nil {
+		return Vendor{}, journal.Entry{}, err
+	}
+	v, err = v.apply(e)
+	return v, e, err
+}
+
+// apply returns the vendor after e.
+func (v Vendor) apply(e journal.Entry) (Vendor, error) {
+	own := Payable(v.ID)
+	balances := slices.Clone(v.Balances)
+	for _, p := range e.Postings() {
+		if p.Account != own {
+			if strings.HasPrefix(string(p.Account), payablePrefix) {
+				return Vendor{}, fmt.Errorf("payables: an entry of %s has a posting on %s", v.ID, p.Account)
+			}
+			continue
+		}
+		at, found := slices.BinarySearchFunc(balances, p.Amount.Currency(), func(b money.Amount, c money.Currency) int {
+			return strings.Compare(b.Currency().String(), c.String())
+		})
+		if !found {
+			balances = slices.Insert(balances, at, money.FromMinor(0, p.Amount.Currency()))
+		}
+		var err error
+		if p.Side == journal.Credit {
+			balances[at], err = balances[at].Add(p.Amount)
+		} else {
+			balances[at], err = balances[at].Sub(p.Amount)
+		}
+		if err != nil {
+			return Vendor{}, err
+		}
+	}
+	v.Balances, v.Head = balances, e.Head()
+	return v, nil
+}
+
+// History recomputes a vendor from its entries: start one for the vendor as it
+// is on record, add every entry in order, then ask whether the result is what
+// the record says.
+type History struct{ record, rebuilt Vendor }
+
+// NewHistory starts the history of the vendor v, as it is on record.
+func NewHistory(v Vendor) *History {
+	return &History{v, Vendor{ID: v.ID}}
+}
+
+// Head returns the last entry added.
+func (h *History) Head() journal.Head { return h.rebuilt.Head }
+
+// Add verifies the next entry and applies its postings. It returns a
+// [*journal.Broken] if the entry does not hold.
+func (h *History) Add(e journal.Entry) error {
+	subject := h.record.ID.Subject()
+	if _, err := journal.Verify(h.rebuilt.Head, subject, e); err != nil {
+		return err
+	}
+	next, err := h.rebuilt.apply(e)
+	if err != nil {
+		return &journal.Broken{Subject: subject, Number: e.Number(), Why: err.Error()}
+	}
+	h.rebuilt = next
+	return nil
+}
+
+// Close compares what the entries add up to with the record: the version, the
+// head and each balance. It returns a [*journal.Broken] at the record's version
+// if they differ.
+func (h *History) Close() error {
+	why := ""
+	switch {
+	case h.rebuilt.Head != h.record.Head:
+		why = fmt.Sprintf("the record ends at entry %d, the entries at %d, or their hashes differ", h.record.Head.Number, h.rebuilt.Head.Number)
+	case !slices.Equal(h.rebuilt.Balances, h.record.Balances):
+		why = "the balance on record is not what the entries add up to"
+	default:
+		return nil
+	}
+	return &journal.Broken{Subject: h.record.ID.Subject(), Number: h.record.Head.Number, Why: why}
+}
