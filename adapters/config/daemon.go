@@ -45,12 +45,19 @@ type daemonVariables struct {
 	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers"`
 	SQLitePath  string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
 	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
+	Addr        string `env:"LEDGERD_ADDR" envDefault:"127.0.0.1:3344" doc:"where serve listens, without TLS: what is beyond this machine needs a proxy with TLS before it"`
+	Tokens      string `env:"LEDGERD_TOKENS" envDefault:"refund-ledger.tokens" doc:"the file of hashed tokens, made by token create; serve reads it again when it changes"`
+	MaxInFlight string `env:"LEDGERD_MAX_IN_FLIGHT" envDefault:"512" doc:"how many requests serve has at work at once; the next is answered 503"`
+	Token       string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token that check uses"`
 }
 
 // Daemon is the environment of refund-ledgerd, checked.
 type Daemon struct {
 	LogLevel slog.Level
 	Store    Store
+	Serving  Serving
+	// Token is that of a service to check, or empty.
+	Token string
 	// Shown are the effective settings, each variable and its value, secrets masked.
 	Shown [][2]string
 }
@@ -63,7 +70,10 @@ func ParseDaemon(environ []string) (Daemon, error) {
 		return Daemon{}, err
 	}
 	p := problems{}
-	d := Daemon{level(v.LogLevel), p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory), shown(v)}
+	d := Daemon{
+		LogLevel: level(v.LogLevel), Store: p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory),
+		Serving: p.serving(v.Addr, v.Tokens, v.MaxInFlight), Token: v.Token, Shown: shown(v),
+	}
 	return d, errors.Join(p...)
 }
 

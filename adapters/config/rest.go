@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"net"
 	"time"
 )
@@ -27,35 +26,25 @@ func (p *problems) service(backend Backend, url, token, timeout string) Service 
 	return Service{url, token, p.duration("LEDGER_REST_TIMEOUT", timeout)}
 }
 
-// servingVariables are what refund-ledgerd reads too when it serves.
-type servingVariables struct {
-	Addr   string `env:"LEDGERD_ADDR" envDefault:"127.0.0.1:3344" doc:"where refund-ledgerd serve listens, without TLS: what is beyond this machine needs a proxy with TLS before it"`
-	Tokens string `env:"LEDGERD_TOKENS" envDefault:"refund-ledger.tokens" doc:"the file of hashed tokens, made by refund-ledgerd token create; read again when it changes"`
-}
-
 // Serving says how refund-ledgerd serves.
 type Serving struct {
-	Addr   string
-	Tokens string
-	Local  bool // only this machine can reach it
+	Addr        string
+	Tokens      string
+	MaxInFlight int
+	Local       bool // only this machine can reach it
 }
 
-// ParseServing reads the environment, given as KEY=value.
-func ParseServing(environ []string) (Serving, error) {
-	v, err := parse[servingVariables](environ)
+func (p *problems) serving(addr, tokens, inFlight string) Serving {
+	s := Serving{Addr: addr, Tokens: tokens}
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return Serving{}, err
-	}
-	p := problems{}
-	s := Serving{Addr: v.Addr, Tokens: v.Tokens}
-	host, _, err := net.SplitHostPort(v.Addr)
-	if err != nil {
-		p.add("LEDGERD_ADDR", "must be a host and a port such as 127.0.0.1:3344, not %q", v.Addr)
+		p.add("LEDGERD_ADDR", "must be a host and a port such as 127.0.0.1:3344, not %q", addr)
 	}
 	ip := net.ParseIP(host)
 	s.Local = host == "localhost" || ip != nil && ip.IsLoopback()
-	if v.Tokens == "" {
+	if tokens == "" {
 		p.add("LEDGERD_TOKENS", "must be the path of a file")
 	}
-	return s, errors.Join(p...)
+	s.MaxInFlight = p.integer("LEDGERD_MAX_IN_FLIGHT", inFlight, maxInFlight)
+	return s
 }

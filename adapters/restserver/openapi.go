@@ -46,7 +46,7 @@ func (s *Server) routes() ([]byte, error) {
 	}
 	registry := api.OpenAPI().Components.Schemas
 	for _, c := range restwire.Commands() {
-		add(commandOperation(registry, c), s.command(c))
+		add(commandOperation(registry, c), s.bounded(s.command(c)))
 	}
 	for _, r := range []struct {
 		resource restwire.Read
@@ -61,7 +61,7 @@ func (s *Server) routes() ([]byte, error) {
 		{restwire.ListJournal, listJournal},
 		{restwire.ListEntries, listEntries},
 	} {
-		add(readOperation(registry, r.resource), s.read(r.resource, r.find))
+		add(readOperation(registry, r.resource), s.bounded(s.read(r.resource, r.find)))
 	}
 	open := func(path, about string, serve http.HandlerFunc) {
 		add(&huma.Operation{

@@ -69,7 +69,7 @@ func statusOf(f *fault.Error) int {
 // fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, err error) {
 	if p, ok := errors.AsType[*problem](err); ok {
-		send(w, restwire.ProblemOf(p.status, bounded(p.fault)))
+		send(w, restwire.ProblemOf(p.status, shortened(p.fault)))
 		return
 	}
 	if d, ok := errors.AsType[*denied](err); ok {
@@ -85,7 +85,7 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 		return
 	}
 	if f := fault.Of(err); f != nil && f.Code != fault.Internal {
-		send(w, restwire.ProblemOf(statusOf(f), bounded(f)))
+		send(w, restwire.ProblemOf(statusOf(f), shortened(f)))
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -106,9 +106,9 @@ func (s *Server) accident(w http.ResponseWriter, err error) {
 	send(w, p)
 }
 
-// bounded leaves out issues that nobody reads, so that a problem stays within
+// shortened leaves out issues that nobody reads, so that a problem stays within
 // the limits of a body.
-func bounded(f *fault.Error) *fault.Error {
+func shortened(f *fault.Error) *fault.Error {
 	if len(f.Issues) <= strictjson.MaxIssues {
 		return f
 	}

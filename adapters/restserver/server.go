@@ -22,6 +22,7 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -42,6 +43,9 @@ const (
 	storeGrace = restwire.Grace * 3 / 4
 	// shutdownTimeout is how long requests that were accepted may run on.
 	shutdownTimeout = 20 * time.Second
+	// DefaultInFlight is how many requests may be at work at once: as many as one
+	// group commit takes. Each may hold a body.
+	DefaultInFlight = 512
 	// joinTimeout is how long a request waits for another of the same key.
 	joinTimeout = 5 * time.Second
 )
@@ -71,6 +75,7 @@ type Server struct {
 	mux      *http.ServeMux
 	document []byte
 	leaving  atomic.Bool
+	slots    chan struct{} // one for each request at work
 
 	mu      sync.Mutex
 	running map[scope]chan struct{} // closed when the request ends
@@ -84,11 +89,18 @@ type Options struct {
 	Log    *slog.Logger
 	// Metrics is served at /metrics to everybody; nil: there are none.
 	Metrics http.Handler
+	// MaxInFlight bounds the requests at work at once; DefaultInFlight if 0. Those
+	// beyond it are told to come again, before anything of them is read.
+	MaxInFlight int
 }
 
 // New makes a server.
 func New(store Store, o Options) (*Server, error) {
 	s := &Server{store: store, tokens: o.Tokens, clock: o.Clock, ids: o.IDs, log: o.Log, mux: http.NewServeMux(), running: map[scope]chan struct{}{}}
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = DefaultInFlight
+	}
+	s.slots = make(chan struct{}, o.MaxInFlight)
 	document, err := s.routes()
 	if err != nil {
 		return nil, fmt.Errorf("restserver: %w", err)
@@ -147,6 +159,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	return err
+}
+
+// bounded serves a resource as long as there are slots.
+func (s *Server) bounded(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+			serve(w, r)
+		default:
+			s.fail(w, refuse(http.StatusServiceUnavailable, fault.BackendUnavailable, restwire.ReasonBusy,
+				"The server has as many requests as it takes at once. Nothing has happened. Try again later."))
+		}
+	}
 }
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package restserver_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -97,10 +98,13 @@ func newWorld(t testing.TB, change ...func(restserver.Store) restserver.Store) *
 	return w
 }
 
+// inFlight is how many requests the servers of the tests take at once.
+const inFlight = 4
+
 func (w *world) server() *restserver.Server {
 	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "calls 1") })
-	return must(restserver.New(w.store, restserver.Options{Tokens: known, Clock: system.Clock{}, IDs: system.IDs{}, Log: log, Metrics: metrics}))
+	return must(restserver.New(w.store, restserver.Options{Tokens: known, Clock: system.Clock{}, IDs: system.IDs{}, Log: log, Metrics: metrics, MaxInFlight: inFlight}))
 }
 
 // reply is an answer, its body read as JSON too.
@@ -453,6 +457,36 @@ func TestASecondRequestOfAKeyWaitsAndThenComesAgain(t *testing.T) {
 	if n := w.balance(); n != 90_00 {
 		t.Errorf("the balance is %d", n)
 	}
+}
+
+func TestRequestsBeyondTheBoundComeAgain(t *testing.T) {
+	w, h := newHeld(t)
+	answers := make(chan reply)
+	for i := range inFlight {
+		go func() { answers <- w.ask(refunds, "caller", ten, "Idempotency-Key", fmt.Sprint("k-", i)) }()
+		<-h.begun
+	}
+	// The answer comes although the body never does.
+	conn := must(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /v1/customers/CUST-00001/refunds HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer caller\r\nIdempotency-Key: late\r\nContent-Length: 1000000\r\n\r\n{")
+	r := must(http.ReadResponse(bufio.NewReader(conn), nil))
+	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+	got := w.ask("GET /v1/customers/CUST-00001", "caller", "")
+	w.is(got, http.StatusServiceUnavailable, "server_busy")
+	if got.json["code"] != "BACKEND_UNAVAILABLE" || got.json["retryable"] != true {
+		t.Error(got.body)
+	}
+	if live := w.ask("GET /healthz", "", ""); live.status != http.StatusNoContent {
+		t.Errorf("healthz: %d", live.status)
+	}
+	close(h.let)
+	for range inFlight {
+		w.is(<-answers, http.StatusCreated, "")
+	}
+	w.is(w.ask(refunds, "caller", ten, "Idempotency-Key", "late"), http.StatusCreated, "")
 }
 
 func TestAClientThatGoesAwayDoesNotStopAWrite(t *testing.T) {

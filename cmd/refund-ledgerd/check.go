@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 
 	"github.com/refundledger/refundledger/adapters/restclient/contract"
 )
@@ -20,14 +19,16 @@ func checkCommand() command {
 			f.StringVar(&o.Customer, "customer", "", "a customer made for it, whose balance is used up (needed)")
 			f.StringVar(&o.Other, "other-token", "", "a token of another tenant, to see that the two are apart")
 		},
-		func(ctx context.Context, c console, _ settings, _ []string) error { return check(ctx, c, o) },
+		func(ctx context.Context, c console, s settings, _ []string) error {
+			if o.Token == "" {
+				o.Token = s.Token // a flag is seen by everybody on the machine
+			}
+			return check(ctx, c, o)
+		},
 	}
 }
 
 func check(ctx context.Context, c console, o contract.Options) error {
-	if o.Token == "" {
-		o.Token = os.Getenv("LEDGER_REST_TOKEN") // a flag is seen by everybody on the machine
-	}
 	if o.Token == "" || o.Customer == "" {
 		return errors.New("--token and --customer are needed")
 	}

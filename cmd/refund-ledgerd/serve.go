@@ -22,14 +22,7 @@ func serveCommand() command {
 }
 
 func serve(ctx context.Context, c console, s settings, _ []string) error {
-	o, err := config.ParseServing(os.Environ())
-	if err != nil {
-		return err
-	}
-	return serveOn(ctx, c, s, o)
-}
-
-func serveOn(ctx context.Context, c console, s settings, o config.Serving) error {
+	o := s.Serving
 	log := system.NewLog(c.err, s.LogLevel)
 	defer log.Close()
 	tokens, err := auth.OpenStatic(o.Tokens, log.Logger)
@@ -50,7 +43,7 @@ func serveOn(ctx context.Context, c console, s settings, o config.Serving) error
 			return err
 		}
 		server, err := restserver.New(measured{metrics.Ledger(st), st, st}, restserver.Options{
-			Tokens: tokens, Clock: system.Clock{}, IDs: system.IDs{}, Log: log.Logger, Metrics: metrics.Handler(),
+			Tokens: tokens, Clock: system.Clock{}, IDs: system.IDs{}, Log: log.Logger, Metrics: metrics.Handler(), MaxInFlight: o.MaxInFlight,
 		})
 		if err != nil {
 			return err

@@ -21,14 +21,14 @@ import (
 )
 
 // serving serves the demo customers from memory until the test ends.
-func serving(t *testing.T, s settings, o config.Serving) (url string, log *bytes.Buffer) {
+func serving(t *testing.T, s settings) (url string, log *bytes.Buffer) {
 	t.Helper()
 	out, in := io.Pipe()
 	log = &bytes.Buffer{}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serveOn(ctx, console{os.Stdin, in, log}, s, o)
+		ended <- serve(ctx, console{os.Stdin, in, log}, s, nil)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -49,9 +49,9 @@ func TestServeWithATokenAndCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := config.Serving{Addr: "127.0.0.1:0", Tokens: filepath.Join(t.TempDir(), "tokens"), Local: true}
-	s := settings{Daemon: config.Daemon{Store: config.Store{Backend: config.Memory}, LogLevel: slog.LevelInfo}, tenant: tenant}
-	if err := serveOn(t.Context(), console{os.Stdin, io.Discard, io.Discard}, s, o); err == nil || !strings.Contains(err.Error(), "token create") {
+	o := config.Serving{Addr: "127.0.0.1:0", Tokens: filepath.Join(t.TempDir(), "tokens"), MaxInFlight: 64, Local: true}
+	s := settings{Daemon: config.Daemon{Store: config.Store{Backend: config.Memory}, Serving: o, LogLevel: slog.LevelInfo}, tenant: tenant}
+	if err := serve(t.Context(), console{os.Stdin, io.Discard, io.Discard}, s, nil); err == nil || !strings.Contains(err.Error(), "token create") {
 		t.Errorf("without tokens: %v", err)
 	}
 
@@ -75,7 +75,7 @@ func TestServeWithATokenAndCheck(t *testing.T) {
 		t.Errorf("the file of tokens: %v, %v", info.Mode(), err)
 	}
 
-	url, _ := serving(t, s, o)
+	url, _ := serving(t, s)
 	client, err := restclient.New(restclient.Options{URL: url, Token: made[0]})
 	if err != nil {
 		t.Fatal(err)

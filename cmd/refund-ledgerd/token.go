@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/domain/access"
 )
 
@@ -40,20 +39,16 @@ func tokenCommand() command {
 			f.StringVar(&scopes, "scopes", gatewayScopes, "what it may do, with commas between")
 		},
 		func(_ context.Context, c console, s settings, _ []string) error {
-			o, err := config.ParseServing(os.Environ())
-			if err != nil {
-				return err
-			}
 			p, err := principal(s.tenant, kind, id, scopes)
 			if err != nil {
 				return err
 			}
-			token, err := createToken(o.Tokens, p)
+			token, err := createToken(s.Serving.Tokens, p)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintln(c.out, token)
-			fmt.Fprintf(c.err, "the token of %s in the tenant %s; its hash is in %s, and nobody can show it again\n", p.ID(), p.Tenant(), o.Tokens)
+			fmt.Fprintf(c.err, "the token of %s in the tenant %s; its hash is in %s, and nobody can show it again\n", p.ID(), p.Tenant(), s.Serving.Tokens)
 			return nil
 		},
 	}

@@ -25,6 +25,7 @@ const (
 	ReasonTooLarge   = "body_too_large"
 	ReasonMedia      = "unsupported_media_type"
 	ReasonOperation  = "operation_not_found"
+	ReasonBusy       = "server_busy"
 )
 
 // Problem is an error (RFC 9457). What a caller may not do has no code: it is
