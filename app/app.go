@@ -11,16 +11,21 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
 
-// App is the application. All fields are needed; all methods may be called at once.
+// App is the application. All fields are needed, Payables only for
+// payables; all methods may be called at once.
 type App struct {
-	Ledger  ports.Ledger
-	Refunds ports.Refunds
-	Journal ports.Journal
-	Clock   ports.Clock
-	IDs     ports.IDs
+	Ledger   ports.Ledger
+	Refunds  ports.Refunds
+	Payables ports.Payables
+	Journal  ports.Journal
+	Clock    ports.Clock
+	IDs      ports.IDs
+	// Tolerance is how far invoiced prices may differ from ordered ones.
+	Tolerance payables.Tolerance
 	// CallTimeout bounds each call, > 0.
 	CallTimeout time.Duration
 	// RequireOperationKey refuses calls that change state and whose host sent no

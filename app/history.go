@@ -10,6 +10,7 @@ import (
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -76,6 +77,7 @@ var verifying = make(chan struct{}, maxVerifying)
 // Verification says what was checked and whether it holds.
 type Verification struct {
 	Customers int
+	Vendors   int
 	Entries   int
 	Postings  int
 	// Broken is the first bad entry, or nil if everything holds.
@@ -83,8 +85,8 @@ type Verification struct {
 }
 
 // VerifyLedger recomputes the chain, the postings and the balances of one
-// customer, or of all if id is the zero value, and compares each refund on
-// record with its entry. More than most entries are refused as POLICY_VIOLATION
+// customer, or of all and of all vendors if id is the zero value, and compares
+// each refund and each decision on record with its entry. More than most entries are refused as POLICY_VIOLATION
 // too_many_entries; most 0 is no bound.
 func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
@@ -130,7 +132,7 @@ func (v *verifier) run(ctx context.Context, id customers.ID) error {
 	after := ""
 	for {
 		page, err := v.app.Journal.ListAccounts(ctx, v.tenant, after, MaxPage)
-		if err != nil || len(page) == 0 {
+		if err != nil {
 			return err
 		}
 		for _, account := range page {
@@ -138,67 +140,115 @@ func (v *verifier) run(ctx context.Context, id customers.ID) error {
 				return err
 			}
 		}
+		if len(page) == 0 {
+			return v.vendors(ctx)
+		}
 		after = page[len(page)-1].ID.String()
 	}
+}
+
+func (v *verifier) vendors(ctx context.Context) error {
+	if v.app.Payables == nil {
+		return nil
+	}
+	after := ""
+	for {
+		page, err := v.app.Payables.ListVendors(ctx, v.tenant, after, MaxPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, vendor := range page {
+			if err := v.vendor(ctx, vendor); err != nil || v.Broken != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].ID.String()
+	}
+}
+
+// account verifies one account and the refunds on record.
+func (v *verifier) account(ctx context.Context, account customers.Account) error {
+	v.Customers++
+	history := customers.NewHistory(account)
+	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
+		return refunds.RefOf(account.ID, e.Number()), e.Command() == refunds.TriggerName
+	}
+	return v.subject(ctx, account.ID.Subject(), account.Head, history, beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
+		r, there := ledger.Get[refunds.Refund](view, ref)
+		return refunds.Verify(r, there, e, history.Balance())
+	})
+}
+
+// vendor verifies one vendor and the decisions on record.
+func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
+	v.Vendors++
+	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
+		return payables.DecisionRef(vendor.ID, e.Number()), e.Command() == payables.RouteName
+	}
+	return v.subject(ctx, vendor.ID.Subject(), vendor.Head, payables.NewHistory(vendor), beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
+		d, there := ledger.Get[payables.Decision](view, ref)
+		return d.Verify(there, e)
+	})
+}
+
+// history recomputes a record from its entries.
+type history interface {
+	Head() journal.Head
+	Add(journal.Entry) error
+	Close() error
 }
 
 // verifyPage is how many entries are read at once.
 const verifyPage = 500
 
-// account verifies one account. Entries that came after the account was read
-// are left out: those up to its head can not change any more.
-func (v *verifier) account(ctx context.Context, account customers.Account) error {
-	history := customers.NewHistory(account)
-	v.Customers++
-	for history.Head().Number < account.Head.Number {
+// subject verifies the history of one record up to its head. Entries that came
+// after the record was read are left out: those up to its head can not change
+// any more. beside names the record that an entry made beside, if it made one,
+// and compare compares the two.
+func (v *verifier) subject(ctx context.Context, s journal.Subject, head journal.Head, h history,
+	beside func(journal.Entry) (ledger.Ref, bool), compare func(ledger.View, ledger.Ref, journal.Entry) error) error {
+	for h.Head().Number < head.Number {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if v.most > 0 && v.Entries >= v.most {
 			return tooManyEntries()
 		}
-		limit := min(verifyPage, account.Head.Number-history.Head().Number)
-		page, err := v.app.Journal.ListEntries(ctx, v.tenant, account.ID.Subject(), history.Head().Number, int(limit))
+		limit := min(verifyPage, head.Number-h.Head().Number)
+		page, err := v.app.Journal.ListEntries(ctx, v.tenant, s, h.Head().Number, int(limit))
 		if err != nil {
 			return err
 		}
 		if len(page) == 0 {
 			break // the entries end before the record does: Close says so
 		}
-		view, err := v.beside(ctx, account.ID, page)
+		var refs []ledger.Ref
+		for _, e := range page {
+			refs = append(refs, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
+			if ref, ok := beside(e); ok {
+				refs = append(refs, ref)
+			}
+		}
+		view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
 		if err != nil {
 			return err
 		}
 		for _, e := range page {
 			v.Entries++
 			v.Postings += len(e.Postings())
-			err := history.Add(e)
+			err := h.Add(e)
 			if err == nil {
 				err = outcomeOf(view, e)
 			}
-			if err == nil && e.Command() == refunds.TriggerName {
-				r, ok := ledger.Get[refunds.Refund](view, refunds.RefOf(account.ID, e.Number()))
-				err = refunds.Verify(r, ok, e, history.Balance())
+			if ref, ok := beside(e); ok && err == nil {
+				err = compare(view, ref, e)
 			}
 			if err != nil {
 				return v.found(err)
 			}
 		}
 	}
-	return v.found(history.Close())
-}
-
-// beside loads what stands beside the entries: the outcome under each key, and
-// the records of the refunds.
-func (v *verifier) beside(ctx context.Context, id customers.ID, page []journal.Entry) (ledger.View, error) {
-	var refs []ledger.Ref
-	for _, e := range page {
-		refs = append(refs, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
-		if e.Command() == refunds.TriggerName {
-			refs = append(refs, refunds.RefOf(id, e.Number()))
-		}
-	}
-	return v.app.Ledger.Load(ctx, v.tenant, refs...)
+	return v.found(h.Close())
 }
 
 // outcomeOf compares an entry with the outcome under its operation's key, which
@@ -213,6 +263,9 @@ func outcomeOf(view ledger.View, e journal.Entry) error {
 	}
 	if r, ok := o.Answer.(refunds.Refund); ok && r.ID != e.Operation().ID {
 		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key answers with another refund"}
+	}
+	if d, ok := o.Answer.(payables.Decision); ok && d.ID != e.Operation().ID {
+		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key answers with another decision"}
 	}
 	return nil
 }

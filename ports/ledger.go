@@ -5,13 +5,16 @@ package ports
 
 import (
 	"context"
+	"math/big"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -63,4 +66,42 @@ type Clock interface{ Now() time.Time }
 type IDs interface {
 	// NewID returns a random UUID, version 4.
 	NewID() operation.ID
+}
+
+// Payables reads what is for display and search in payables; decisions read
+// records by key. Invoices come without their lines and decisions.
+type Payables interface {
+	// ListInvoices returns up to limit invoices that the filter matches and whose
+	// id is greater than after, in order of id.
+	ListInvoices(ctx context.Context, t access.Tenant, f InvoiceFilter, after string, limit int) ([]payables.Invoice, error)
+	// LatestInvoices returns up to limit invoices of the vendor, the one entered
+	// last first.
+	LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error)
+	// SumInvoices returns how many invoices there are and their total, for each
+	// currency, kind of document and status that there are, in this order.
+	SumInvoices(ctx context.Context, t access.Tenant) ([]InvoiceSum, error)
+	// ListReceipts returns up to limit receipts of the order whose id is greater
+	// than after, in order of id.
+	ListReceipts(ctx context.Context, t access.Tenant, o payables.OrderID, after string, limit int) ([]payables.Receipt, error)
+	// ListVendors returns up to limit vendors whose id is greater than after, in
+	// order of id.
+	ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error)
+}
+
+// InvoiceFilter says which invoices a list has. A zero field matches all.
+type InvoiceFilter struct {
+	Status payables.Status
+	Vendor payables.VendorID
+	Order  payables.OrderID
+	// Undecided matches what is open or on hold.
+	Undecided bool
+}
+
+// InvoiceSum is one line of a summary.
+type InvoiceSum struct {
+	Currency money.Currency
+	Document payables.DocumentKind
+	Status   payables.Status
+	Count    int64
+	Minor    *big.Int // the sum of the totals in minor units
 }

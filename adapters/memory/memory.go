@@ -17,6 +17,7 @@ import (
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -33,6 +34,7 @@ type books struct {
 	entries  map[journal.Subject][]*journal.Entry
 	refunds  map[customers.ID][]ledger.Record // the same values as in records, oldest first
 	accounts []customers.ID                   // in order
+	documents
 }
 
 // scope is where an operation key is unique.
@@ -96,7 +98,8 @@ func (b *books) apply(c ledger.Change) error {
 	for _, r := range c.Put {
 		b.put(r)
 	}
-	if _, ok := c.Answer.(refunds.Refund); ok {
+	switch c.Answer.(type) {
+	case refunds.Refund, payables.Decision:
 		b.put(c.Answer)
 	}
 	for _, e := range c.Entries {
@@ -108,7 +111,8 @@ func (b *books) apply(c ledger.Change) error {
 // kept reports whether there is a place for the record.
 func kept(r ledger.Record) bool {
 	switch r.(type) {
-	case customers.Account, customers.Adjustment, customers.Imported, refunds.Refund, refunds.Reversal:
+	case customers.Account, customers.Adjustment, customers.Imported, refunds.Refund, refunds.Reversal,
+		payables.Vendor, payables.Order, payables.Receipt, payables.Invoice, payables.NumberClaim, payables.Decision:
 		return true
 	}
 	return false
@@ -131,6 +135,10 @@ func (b *books) put(record ledger.Record) {
 		reversed.Status = refunds.Reversed
 		list[at] = reversed
 		b.records[reversed.Ref()] = reversed
+	case payables.Vendor, payables.Invoice, payables.Receipt:
+		if b.records[ref] == nil {
+			b.documents.add(record)
+		}
 	}
 	b.records[ref] = record
 }

@@ -355,6 +355,27 @@ func (c ImportReceipts) Facts() []operation.Fact {
 	return importFacts(c.Name(), len(c.Receipts), all)
 }
 
+// ReceiptsOf makes the command: each receipt is given the vendor of its order,
+// which never changes and load reads.
+func ReceiptsOf(list []Receipt, load func(...ledger.Ref) (ledger.View, error)) (ImportReceipts, error) {
+	orders := refsOf(func(add func(ledger.Ref)) {
+		for _, r := range list {
+			add(r.Order.Ref())
+		}
+	})
+	view, err := load(orders...)
+	if err != nil {
+		return ImportReceipts{}, err
+	}
+	list = slices.Clone(list)
+	for n, r := range list {
+		if o, ok := ledger.Get[Order](view, r.Order.Ref()); ok {
+			list[n].Vendor = o.Vendor
+		}
+	}
+	return ImportReceipts{list}, nil
+}
+
 func (r Receipt) facts() []operation.Fact {
 	facts := []operation.Fact{
 		{Name: "receipt", Value: r.ID.text}, {Name: "order", Value: r.Order.text}, {Name: "movement", Value: r.Movement.name}, {Name: "received_at", Value: r.ReceivedAt.text},
