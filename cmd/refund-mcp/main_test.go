@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/cmd/internal/store"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -42,7 +43,7 @@ var captured = os.Stdout
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) == "" {
-		os.Exit(m.Run())
+		os.Exit(postgrestest.Main(m))
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr,
