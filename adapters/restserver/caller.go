@@ -25,14 +25,14 @@ type caller struct {
 func (s *Server) caller(r *http.Request) (caller, error) {
 	token, ok := bearer(r.Header)
 	if !ok {
-		return caller{}, &denied{http.StatusUnauthorized, "token", "The request needs one header Authorization: Bearer with a token."}
+		return caller{}, &denied{http.StatusUnauthorized, restwire.ReasonToken, "The request needs one header Authorization: Bearer with a token."}
 	}
 	who, err := s.tokens.Verify(r.Context(), token)
 	if fault.CodeOf(err) == fault.BackendUnavailable {
 		return caller{}, err
 	}
 	if err != nil {
-		return caller{}, &denied{http.StatusUnauthorized, "token", "The token is not known. refund-ledgerd token create makes one."}
+		return caller{}, &denied{http.StatusUnauthorized, restwire.ReasonToken, "The token is not known. refund-ledgerd token create makes one."}
 	}
 	c := caller{token: who, principal: who.ID()}
 	tenant, named, err := single(r.Header, restwire.HeaderTenant)
@@ -40,7 +40,7 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 		return caller{}, err
 	}
 	if named && tenant != who.Tenant().String() {
-		return caller{}, &denied{http.StatusForbidden, "tenant", "The token is of another tenant than the request."}
+		return caller{}, &denied{http.StatusForbidden, restwire.ReasonTenant, "The token is of another tenant than the request."}
 	}
 	principal, hasPrincipal, err := single(r.Header, restwire.HeaderPrincipal)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 		return c, nil
 	}
 	if who.Kind() != access.Service || !who.Scopes().Has(access.PrincipalDelegate) {
-		return caller{}, &denied{http.StatusForbidden, "delegation", "Only a service whose token has the scope principal:delegate may name a principal or a tool."}
+		return caller{}, &denied{http.StatusForbidden, restwire.ReasonDelegation, "Only a service whose token has the scope principal:delegate may name a principal or a tool."}
 	}
 	if hasPrincipal {
 		if access.CheckID(principal) != nil {

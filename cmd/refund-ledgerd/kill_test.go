@@ -91,12 +91,10 @@ func TestKilledInAStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := free.Addr().String()
-	_ = free.Close()
 	start := func() *exec.Cmd {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), serveChild+"=1", "LEDGER_BACKEND=sqlite", "LEDGER_SQLITE_PATH="+path, "LEDGERD_TOKENS="+tokens, "LEDGERD_ADDR="+addr, "LOG_LEVEL=error")

@@ -44,6 +44,9 @@ func openStore(ctx context.Context, c config.Server, log *slog.Logger) (store.St
 	if err == nil && c.Store.Backend == config.Memory {
 		err = demo.Seed(ctx, s, c.Principal.Tenant(), system.Clock{}, system.IDs{})
 	}
+	if err == nil && c.Transport == config.OverStdio { // over HTTP the callers are not known yet
+		err = store.Admit(ctx, s, c.Principal, log)
+	}
 	return s, err
 }
 

@@ -26,6 +26,10 @@ const (
 	ReasonMedia      = "unsupported_media_type"
 	ReasonOperation  = "operation_not_found"
 	ReasonBusy       = "server_busy"
+	// Why a caller is not let in, where it is not a scope.
+	ReasonToken      = "token"
+	ReasonTenant     = "tenant"
+	ReasonDelegation = "delegation"
 )
 
 // Problem is an error (RFC 9457). What a caller may not do has no code: it is

@@ -3,14 +3,17 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/sqlite"
+	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -36,6 +39,33 @@ func Open(ctx context.Context, c config.Store, log *slog.Logger) (Store, error) 
 		return restclient.New(restclient.Options{URL: c.Service.URL, Token: c.Service.Token, Timeout: c.Service.Timeout, Log: log})
 	}
 	return nil, fmt.Errorf("no backend %q", c.Backend)
+}
+
+// admitTimeout bounds how long a service may take to say whom it lets in.
+const admitTimeout = 3 * time.Second
+
+// Admit checks that a service lets the principal in, so that a wrong setting is
+// an error at the start and not of each call. A service that does not answer
+// now may do so later.
+func Admit(ctx context.Context, s Store, who access.Principal, log *slog.Logger) error {
+	client, ok := s.(*restclient.Client)
+	if !ok {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, admitTimeout)
+	defer stop()
+	err := client.Admit(ctx, who.Tenant(), who.ID())
+	switch {
+	case errors.Is(err, restclient.ErrToken):
+		return fmt.Errorf("LEDGER_REST_TOKEN: %w: is it of the service at LEDGER_REST_URL?", err)
+	case errors.Is(err, restclient.ErrTenant):
+		return fmt.Errorf("LEDGER_REST_TOKEN: %w: PRINCIPAL_TENANT is %s", err, who.Tenant())
+	case errors.Is(err, restclient.ErrDelegation):
+		return fmt.Errorf("LEDGER_REST_TOKEN: %w: it must be of a service with the scope %s, to act for PRINCIPAL_ID %s", err, access.PrincipalDelegate, who.ID())
+	case err != nil:
+		log.Warn("the ledger service does not answer yet", "cause", err.Error())
+	}
+	return nil
 }
 
 type inMemory struct{ *memory.Store }
