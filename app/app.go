@@ -40,6 +40,11 @@ type Call struct {
 	// Key is the host's operation key, in other words its idempotency key. A call
 	// that changes state and has none gets one from [App.Begin].
 	Key operation.Key
+	// Via is the service that asks on the principal's behalf, if one does.
+	Via string
+	// Timeout is how long the caller of this call waits, if that is less than
+	// [App.CallTimeout]; 0 if it did not say.
+	Timeout time.Duration
 	// Minted is true when the key is not the host's, so that no retry can name it.
 	Minted bool
 }

@@ -12,6 +12,13 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
+// Write is the one road for servers that are sent commands whole: read makes
+// the command of what was sent, once the caller is known to be permitted it. A
+// plan is of tools, so there is none to have here.
+func (a *App) Write(ctx context.Context, c Call, scope access.Scope, read func(context.Context) (ledger.Command, error)) (ledger.Outcome, error) {
+	return a.write(ctx, c, scope, access.Free, read)
+}
+
 // write is the one road of every write: permit, build the command, do it once.
 // build may read, to resolve ids into what the command carries; what it read is
 // no ground for the decision.
@@ -21,7 +28,7 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 	}
 	// The client may go away: a write that is under way is made and answered all
 	// the same. Only the time of the call ends it.
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), a.CallTimeout)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), a.timeout(c))
 	defer stop()
 	if a.RequireOperationKey && (c.Minted || c.Key == (operation.Key{})) {
 		return ledger.Outcome{}, fault.New(fault.InvalidInput, "operation_key_required", "The host must send an operation key with every call that changes state. Nothing has happened.")
@@ -31,6 +38,7 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 		ID:        a.IDs.NewID(),
 		Tenant:    c.Principal.Tenant(),
 		Principal: c.Principal.ID(),
+		Via:       c.Via,
 		Tool:      c.Tool,
 		Key:       c.Key,
 		At:        a.Clock.Now().UTC().Truncate(time.Millisecond),
@@ -44,6 +52,13 @@ func (a *App) write(ctx context.Context, c Call, scope access.Scope, plan access
 		return out, fmt.Errorf("%w (%w)", unknown(c), err) // the cause is for the log
 	}
 	return out, err
+}
+
+func (a *App) timeout(c Call) time.Duration {
+	if c.Timeout > 0 {
+		return min(c.Timeout, a.CallTimeout)
+	}
+	return a.CallTimeout
 }
 
 // ended reports that the time of a call was over while the ledger had the

@@ -14,10 +14,9 @@ const maxToken = 256
 
 // caller is who asks.
 type caller struct {
-	token     access.Principal // whose token it is
-	principal string           // for whom: the token's own principal, or the one it names
-	via       string           // the token's principal, if it named another
-	tool      string           // "" if the request names none
+	access.Principal        // for whom, with the scopes of the token
+	via              string // the token's principal, if it named another
+	tool             string // "" if the request names none
 }
 
 // caller finds out who asks, and refuses a request without a good token, or
@@ -34,7 +33,7 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, &denied{http.StatusUnauthorized, restwire.ReasonToken, "The token is not known. refund-ledgerd token create makes one."}
 	}
-	c := caller{token: who, principal: who.ID()}
+	c := caller{Principal: who}
 	tenant, named, err := single(r.Header, restwire.HeaderTenant)
 	if err != nil {
 		return caller{}, err
@@ -57,10 +56,10 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 		return caller{}, &denied{http.StatusForbidden, restwire.ReasonDelegation, "Only a service whose token has the scope principal:delegate may name a principal or a tool."}
 	}
 	if hasPrincipal {
-		if access.CheckID(principal) != nil {
+		c.via = who.ID()
+		if c.Principal, err = access.NewPrincipal(who.Tenant(), principal, who.Kind(), who.Scopes(), who.Plan(), who.Owner()); err != nil {
 			return caller{}, invalidOne(restwire.HeaderPrincipal, "must be the id of a principal")
 		}
-		c.principal, c.via = principal, who.ID()
 	}
 	if hasTool {
 		if !restwire.ValidTool(tool) {
@@ -77,7 +76,7 @@ func (c caller) permit(scope access.Scope) error {
 	if scope == (access.Scope{}) {
 		return nil
 	}
-	return access.Permit(c.token, scope, access.Free)
+	return access.Permit(c.Principal, scope, access.Free)
 }
 
 func bearer(h http.Header) (string, bool) {

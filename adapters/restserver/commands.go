@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
+	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
@@ -24,7 +25,7 @@ type scope struct {
 	key       operation.Key
 }
 
-// command runs the command of a resource: the one road of every write.
+// command runs the command of a resource, on the one road of every write.
 func (s *Server) command(resource restwire.Resource) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		out, err := s.run(r, resource)
@@ -52,9 +53,6 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	if err := who.permit(resource.Scope); err != nil {
-		return ledger.Outcome{}, err
-	}
 	key, err := operationKey(r.Header)
 	if err != nil {
 		return ledger.Outcome{}, err
@@ -63,39 +61,41 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	body, err := readBody(r)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	cmd, issues := resource.Read(r.PathValue, body)
-	if len(issues) > 0 {
-		return ledger.Outcome{}, invalid(issues)
-	}
-	g := guarded{Command: cmd, clock: s.clock, until: began.Add(timeout)}
-	if resource.Guarded {
-		g.account = resource.Account(cmd)
-		if g.version, err = ifMatch(r.Header); err != nil {
-			return ledger.Outcome{}, err
-		}
-	}
 	tool := who.tool
 	if tool == "" {
 		tool = resource.Command
 	}
-	op := operation.Operation{
-		ID: s.ids.NewID(), Tenant: who.token.Tenant(), Principal: who.principal, Via: who.via, Tool: tool,
-		Key: key, At: s.clock.Now().UTC().Truncate(time.Millisecond),
+	leave := free
+	defer func() { leave() }()
+	// The store may take a little longer than the request, to say what became of it.
+	call := app.Call{Principal: who.Principal, Via: who.via, Tool: tool, Key: key, Timeout: timeout + storeGrace}
+	out, err := s.app.Write(r.Context(), call, resource.Scope, func(ctx context.Context) (ledger.Command, error) {
+		body, err := readBody(r)
+		if err != nil {
+			return nil, err
+		}
+		cmd, issues := resource.Read(r.PathValue, body)
+		if len(issues) > 0 {
+			return nil, invalid(issues)
+		}
+		g := guarded{Command: cmd, clock: s.clock, until: began.Add(timeout)}
+		if resource.Guarded {
+			g.account = resource.Account(cmd)
+			if g.version, err = ifMatch(r.Header); err != nil {
+				return nil, err
+			}
+		}
+		leave, err = s.enter(ctx, scope{who.Tenant(), who.ID(), key}, min(joinTimeout, timeout/2))
+		return g, err
+	})
+	if fault.CodeOf(err) == fault.OutcomeUnknown {
+		s.log.Warn("the outcome of a write is not known", "key", key.String(), "cause", err.Error())
+		f := fault.New(fault.OutcomeUnknown, "outcome_unknown",
+			"The answer of the store was lost, so this may or may not have happened. Look the key up at /v1/operations/%s, or send the same request again, with the same key.", key)
+		f.Retryable = true
+		return out, f
 	}
-	// A client that goes away does not stop what was accepted. The store may take
-	// a little longer than the request, to say what became of it.
-	ctx, stop := context.WithDeadline(context.WithoutCancel(r.Context()), g.until.Add(storeGrace))
-	defer stop()
-	leave, err := s.enter(ctx, scope{op.Tenant, op.Principal, key}, min(joinTimeout, timeout/2))
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	defer leave()
-	return s.store.Do(ctx, op, g)
+	return out, err
 }
 
 // enter waits while another request of the same key runs, then lets this one
@@ -120,13 +120,15 @@ func (s *Server) enter(ctx context.Context, k scope, wait time.Duration) (leave 
 	defer stop()
 	select {
 	case <-running:
-		return func() {}, nil
+		return free, nil
 	case <-ctx.Done():
 		p := problem{http.StatusConflict, fault.New(fault.Conflict, restwire.ReasonRunning, "A request with this operation key is still running. Send the same request again, with the same key.")}
 		p.fault.Retryable = true
-		return nil, &p
+		return free, &p
 	}
 }
+
+func free() {}
 
 // guarded is a command under the conditions of its request.
 type guarded struct {

@@ -123,7 +123,7 @@ func getCustomer(s *Server, r request, h http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := r.token.Tenant()
+	t := r.Tenant()
 	account, ok, err := load[customers.Account](s, r, id.Ref())
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func getCustomer(s *Server, r request, h http.Header) (any, error) {
 
 // load reads one record.
 func load[R ledger.Record](s *Server, r request, ref ledger.Ref) (record R, there bool, err error) {
-	v, err := s.store.Load(r, r.token.Tenant(), ref)
+	v, err := s.store.Load(r, r.Tenant(), ref)
 	if err != nil {
 		return record, false, err
 	}
@@ -150,7 +150,7 @@ func getOperation(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, invalidOne("key", "must match "+operation.KeyPattern)
 	}
-	out, ok, err := load[ledger.Outcome](s, r, ledger.OutcomeRef(r.principal, key))
+	out, ok, err := load[ledger.Outcome](s, r, ledger.OutcomeRef(r.ID(), key))
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func getRefund(s *Server, r request, _ http.Header) (any, error) {
 	if !ok {
 		return nil, noSuch("refund_not_found", "refund")
 	}
-	return restwire.RefundOf(r.token.Tenant(), refund), nil
+	return restwire.RefundOf(r.Tenant(), refund), nil
 }
 
 func getReversal(s *Server, r request, _ http.Header) (any, error) {
@@ -200,7 +200,7 @@ func getReversal(s *Server, r request, _ http.Header) (any, error) {
 	if !ok {
 		return nil, noSuch("reversal_not_found", "reversal")
 	}
-	return restwire.ReversalOf(r.token.Tenant(), reversal), nil
+	return restwire.ReversalOf(r.Tenant(), reversal), nil
 }
 
 // page encodes rows until there are limit of them or MaxPageBytes. rows are one
@@ -227,7 +227,7 @@ func listCustomers(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := r.token.Tenant()
+	t := r.Tenant()
 	rows, err := s.store.ListAccounts(r, t, r.query.Get("after"), limit+1)
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func listRefunds(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := r.token.Tenant()
+	t := r.Tenant()
 	rows, err := s.store.ListRefunds(r, t, id, cursor, limit+1)
 	if err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func listEntries(s *Server, r request, _ http.Header) (any, error) {
 		return nil, err
 	}
 	subject := journal.Subject{Kind: r.PathValue("kind"), ID: r.PathValue("id")}
-	rows, err := s.store.ListEntries(r, r.token.Tenant(), subject, after, limit+1)
+	rows, err := s.store.ListEntries(r, r.Tenant(), subject, after, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func listJournal(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.entriesFrom(r, r.token.Tenant(), at, limit+1)
+	rows, err := s.entriesFrom(r, r.Tenant(), at, limit+1)
 	if err != nil {
 		return nil, err
 	}

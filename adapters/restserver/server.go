@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
+	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/ports"
@@ -67,6 +68,7 @@ type Tokens interface {
 // Server serves a ledger. Make one with [New].
 type Server struct {
 	store  Store
+	app    *app.App
 	tokens Tokens
 	clock  ports.Clock
 	ids    ports.IDs
@@ -96,7 +98,10 @@ type Options struct {
 
 // New makes a server.
 func New(store Store, o Options) (*Server, error) {
-	s := &Server{store: store, tokens: o.Tokens, clock: o.Clock, ids: o.IDs, log: o.Log, mux: http.NewServeMux(), running: map[scope]chan struct{}{}}
+	s := &Server{
+		store: store, tokens: o.Tokens, clock: o.Clock, ids: o.IDs, log: o.Log, mux: http.NewServeMux(), running: map[scope]chan struct{}{},
+		app: &app.App{Ledger: store, Refunds: store, Journal: store, Clock: o.Clock, IDs: o.IDs, CallTimeout: restwire.MaxTimeout + storeGrace},
+	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = DefaultInFlight
 	}

@@ -543,6 +543,27 @@ func TestAnAccidentSaysNothing(t *testing.T) {
 	}
 }
 
+// lost is a store whose answer to a write does not come.
+type lost struct{ restserver.Store }
+
+func (lost) Do(ctx context.Context, _ operation.Operation, _ ledger.Command) (ledger.Outcome, error) {
+	<-ctx.Done()
+	return ledger.Outcome{}, ctx.Err()
+}
+
+func TestAStoreThatDoesNotAnswerAWriteMayHaveMadeIt(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	w := newWorld(t, func(s restserver.Store) restserver.Store { return lost{s} })
+	got := w.ask(refunds, "caller", ten, "Idempotency-Key", "k", "Request-Timeout", "1")
+	w.is(got, http.StatusInternalServerError, "outcome_unknown")
+	if got.json["code"] != "OUTCOME_UNKNOWN" || !strings.Contains(got.body, "/v1/operations/k") {
+		t.Error(got.body)
+	}
+	if !strings.Contains(w.log.String(), "deadline") {
+		t.Errorf("the log does not say why: %s", w.log)
+	}
+}
+
 func TestTheServerFinishesWhatItAccepted(t *testing.T) {
 	w, h := newHeld(t)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
