@@ -120,8 +120,8 @@ func insert(t *sqlstore.Table) statement {
 	var s statement
 	var names, values []string
 	for i, c := range t.Columns {
-		if c.Type == sqlstore.Ordinal {
-			continue
+		if c.Type == sqlstore.EntryPlace || c.Type == sqlstore.OperationPlace {
+			continue // an entry is named by its key
 		}
 		s.columns, names = append(s.columns, i), append(names, c.Name)
 		value := "v." + c.Name

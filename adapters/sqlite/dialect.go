@@ -1,13 +1,12 @@
 package sqlite
 
 import (
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
-	"github.com/refundledger/refundledger/domain/operation"
 )
 
 // dialect is SQLite's way to say it.
@@ -65,18 +64,13 @@ func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqls
 // rows, with their values in these columns.
 type manyRows struct {
 	rows    [][]any
-	columns []int
+	columns []column
 }
 
-// value turns a value of a row into what SQLite stores.
-func value(v any) any {
-	switch v := v.(type) {
-	case time.Time:
-		return v.UnixMilli()
-	case operation.ID:
-		return v.String()
-	}
-	return v
+// column is the place of a value in a row, and its type.
+type column struct {
+	at int
+	of sqlstore.Type
 }
 
 type statementKey struct {
@@ -88,7 +82,7 @@ type statementKey struct {
 // its parameters.
 type statement struct {
 	sql     string
-	columns []int
+	columns []column
 }
 
 // statements are those of every table and verb.
@@ -102,49 +96,43 @@ var statements = func() map[statementKey]statement {
 	return all
 }()
 
+// kept says where the rows of a table are kept under another name, and which of
+// its columns are not: the row that they refer to has them.
+var kept = map[*sqlstore.Table]struct {
+	name      string
+	elsewhere []string
+}{
+	sqlstore.Entries:  {"entry_rows", []string{"op", "principal", "via", "tool", "key", "at", "command"}},
+	sqlstore.Postings: {"posting_rows", []string{"tenant", "subject_kind", "subject_id", "number"}},
+	sqlstore.Refunds:  {"refund_rows", []string{"tenant", "customer", "number", "id", "processed_at"}},
+}
+
 func insert(t *sqlstore.Table) statement {
-	if t == sqlstore.Postings {
-		return insertLine(t)
+	k, ok := kept[t]
+	if !ok {
+		k.name = t.Name
 	}
 	var s statement
 	var names []string
 	for i, c := range t.Columns {
-		if c.Type != sqlstore.Ordinal {
-			names, s.columns = append(names, c.Name), append(s.columns, i)
+		if !slices.Contains(k.elsewhere, c.Name) {
+			names, s.columns = append(names, c.Name), append(s.columns, column{i, c.Type})
 		}
 	}
-	s.sql = "INSERT INTO " + t.Name + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")"
-	return s
-}
-
-// insertLine writes a posting before its entry, under the number that the entry
-// will get: the entries of a batch come in the order of their ordinals.
-func insertLine(t *sqlstore.Table) statement {
-	var s statement
-	names := []string{"entry"}
-	line := false // the columns before it name the entry
-	for i, c := range t.Columns {
-		line = line || c.Name == "position"
-		if c.Type == sqlstore.Ordinal {
-			s.columns = append(s.columns, i)
-		} else if line {
-			names, s.columns = append(names, c.Name), append(s.columns, i)
-		}
-	}
-	s.sql = "INSERT INTO lines (" + strings.Join(names, ", ") + ") VALUES ((SELECT coalesce(max(seq), 0) FROM entries) + ?" + strings.Repeat(", ?", len(names)-1) + ")"
+	s.sql = "INSERT INTO " + k.name + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")"
 	return s
 }
 
 func update(t *sqlstore.Table) statement {
 	var s statement
 	var set, where []string
-	var keys []int
+	var keys []column
 	for i, c := range t.Columns {
 		switch c.Role {
 		case sqlstore.State:
-			set, s.columns = append(set, c.Name+" = ?"), append(s.columns, i)
+			set, s.columns = append(set, c.Name+" = ?"), append(s.columns, column{i, c.Type})
 		case sqlstore.Key:
-			where, keys = append(where, c.Name+" = ?"), append(keys, i)
+			where, keys = append(where, c.Name+" = ?"), append(keys, column{i, c.Type})
 		}
 	}
 	s.columns = append(s.columns, keys...)

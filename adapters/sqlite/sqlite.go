@@ -99,6 +99,7 @@ func dsn(path string) string {
 		pragma("synchronous", "full") +
 		pragma("wal_autocheckpoint", strconv.Itoa(checkpointPages)) +
 		pragma("cache_size", "-"+strconv.Itoa(cacheKiB)) +
+		pragma("foreign_keys", "on") +
 		pragma("trusted_schema", "off")
 }
 

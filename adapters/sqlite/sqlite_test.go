@@ -307,24 +307,24 @@ func TestTheDatabaseChecksAgain(t *testing.T) {
 		{"a status nobody knows", `UPDATE accounts SET status = 'happy', version = version + 1`},
 		{"an account deleted", `DELETE FROM accounts`},
 		{"a lot deleted", `DELETE FROM lots`},
-		{"an entry changed", `UPDATE entries SET command = 'x'`},
-		{"an entry deleted", `DELETE FROM entries`},
-		{"a posting changed", `UPDATE lines SET amount_minor = 1`},
-		{"a posting deleted", `DELETE FROM lines`},
+		{"an entry changed", `UPDATE entry_rows SET facts = 'x'`},
+		{"an entry deleted", `DELETE FROM entry_rows`},
+		{"a posting changed", `UPDATE posting_rows SET amount_minor = 1`},
+		{"a posting deleted", `DELETE FROM posting_rows`},
 		{"an operation changed", `UPDATE operations SET fingerprint = ` + zeros},
 		{"an operation deleted", `DELETE FROM operations`},
-		{"a refund changed", `UPDATE refunds SET amount_minor = 1`},
-		{"a refund deleted", `DELETE FROM refunds`},
+		{"a refund changed", `UPDATE refund_rows SET amount_minor = 1`},
+		{"a refund deleted", `DELETE FROM refund_rows`},
 		{"a reversal changed", `UPDATE reversals SET amount_minor = 1`},
 		{"an adjustment changed", `UPDATE adjustments SET change_minor = 1`},
-		{"a key twice", `INSERT INTO operations SELECT * FROM operations`},
-		{"an entry's number twice", `INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, number, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
-		{"an entry that does not balance", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 5, 'USD'), (99, 2, 'paid_out', '', 'credit', 4, 'USD');
-			INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, 99, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
-		{"an entry that balances over two currencies only", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 5, 'USD'), (99, 2, 'paid_out', '', 'credit', 5, 'EUR');
-			INSERT INTO entries SELECT 99, tenant, subject_kind, subject_id, 99, op, principal, via, tool, key, at, command, facts, previous, hash FROM entries LIMIT 1`},
-		{"a posting for an entry that is there", `INSERT INTO lines VALUES (1, 7, 'captured', '', 'debit', 5, 'USD')`},
-		{"a posting of nothing", `INSERT INTO lines VALUES (99, 1, 'captured', '', 'debit', 0, 'USD')`},
+		{"a key twice", `INSERT INTO operations SELECT 99, tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
+		{"an entry's number twice", `INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry that does not balance", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 5, 'USD', 2), (99, 2, 'paid_out', '', 'credit', 4, 'USD', 2);
+			INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry that balances over two currencies only", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 5, 'USD', 2), (99, 2, 'paid_out', '', 'credit', 5, 'EUR', 2);
+			INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"a posting for an entry that is there", `INSERT INTO posting_rows VALUES (1, 7, 'captured', '', 'debit', 5, 'USD', 2)`},
+		{"a posting of nothing", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 0, 'USD', 2)`},
 		{"a text for a number", `UPDATE lots SET balance_minor = 'much'`},
 	} {
 		if err := try(path, "BEGIN; "+tt.statement+"; COMMIT"); err == nil {
@@ -365,6 +365,28 @@ func TestARecordThatIsCorrupt(t *testing.T) {
 	all.Wait()
 	if _, err := s.Load(t.Context(), acme, alice.Ref()); err == nil || !strings.Contains(err.Error(), "lots do not sum") {
 		t.Errorf("Load: %v", err)
+	}
+}
+
+// What was booked by the rules of its day stays readable: a currency that is
+// withdrawn, a reason that is too short by now.
+func TestRecordsOutliveTheRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(100_00))
+	do(t, s, "k", refund(10_00))
+	exec1(t, path, `DROP TRIGGER accounts_fixed; DROP TRIGGER accounts_version_grows; DROP TRIGGER postings_no_update; DROP TRIGGER refunds_no_update;
+		UPDATE accounts SET currency = 'DEM'; UPDATE posting_rows SET currency = 'DEM'; UPDATE refund_rows SET currency = 'DEM', reason = 'broken'`)
+	if got := account(t, s).Balance().String(); got != "90.00 DEM" {
+		t.Errorf("the balance is %s", got)
+	}
+	list, err := s.ListRefunds(t.Context(), acme, alice, 0, 10)
+	if err != nil || len(list) != 1 || list[0].Amount.String() != "10.00 DEM" || list[0].Reason.String() != "broken" {
+		t.Errorf("the refunds are %+v, %v", list, err)
+	}
+	entries, err := s.ListEntries(t.Context(), acme, alice.Subject(), 0, 10)
+	if err != nil || len(entries) != 2 || entries[1].Postings()[0].Amount.String() != "10.00 DEM" {
+		t.Errorf("the entries are %+v, %v", entries, err)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
+	"github.com/refundledger/refundledger/domain/operation"
 )
 
 // conn is the connection that writes, with its prepared statements. It uses the
@@ -18,8 +20,15 @@ type conn struct {
 	c          sqldriver.Conn
 	statements map[string]statementConn
 	args       []sqldriver.NamedValue
+	last       *last // nil until it is asked for
 	broken     bool
 }
+
+// last are the numbers of the newest rows before a batch. The rows of the batch
+// follow, each at its place.
+type last struct{ operation, entry int64 }
+
+const lastRows = `SELECT (SELECT coalesce(max(seq), 0) FROM operations), (SELECT coalesce(max(seq), 0) FROM entry_rows)`
 
 // statementConn is what the driver's statements can do.
 type statementConn interface {
@@ -49,6 +58,7 @@ func (db *database) Writer(ctx context.Context) (sqlstore.Conn, error) {
 // Release lets the next one write. A broken connection is closed first, which
 // rolls back what it had begun.
 func (c *conn) Release() {
+	c.last = nil
 	if c.broken {
 		c.close()
 		c.db.conn = nil
@@ -122,16 +132,38 @@ func (c *conn) step(s sqlstore.Step) error {
 
 // runEach runs the statement for each row.
 func (c *conn) runEach(stmt statementConn, many manyRows) error {
+	if c.last == nil {
+		var l last
+		if err := c.step(sqlstore.Step{SQL: lastRows, Row: func(r sqlstore.Row) error { return r.Scan(&l.operation, &l.entry) }}); err != nil {
+			return err
+		}
+		c.last = &l
+	}
 	for _, row := range many.rows {
 		c.args = c.args[:0]
 		for i, column := range many.columns {
-			c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: value(row[column])})
+			c.args = append(c.args, sqldriver.NamedValue{Ordinal: i + 1, Value: c.value(row[column.at], column.of)})
 		}
 		if _, err := stmt.ExecContext(context.Background(), c.args); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// value turns a value of a row into what SQLite stores.
+func (c *conn) value(v any, t sqlstore.Type) any {
+	switch t {
+	case sqlstore.Time:
+		return v.(time.Time).UnixMilli()
+	case sqlstore.ID:
+		return v.(operation.ID).String()
+	case sqlstore.OperationPlace:
+		return c.last.operation + v.(int64)
+	case sqlstore.EntryPlace:
+		return c.last.entry + v.(int64)
+	}
+	return v
 }
 
 // row is a row of an answer.

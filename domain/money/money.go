@@ -31,6 +31,17 @@ func ParseCurrency(code string) (Currency, error) {
 	return Currency{[3]byte([]byte(code)), digits}, nil
 }
 
+// RestoreCurrency returns the currency that a record was made in: its code and
+// how many decimals it had. ISO 4217 withdraws and changes currencies; what was
+// booked stays as it was.
+func RestoreCurrency(code string, digits int) (Currency, error) {
+	isLetter := func(i int) bool { return 'A' <= code[i] && code[i] <= 'Z' }
+	if len(code) != 3 || !isLetter(0) || !isLetter(1) || !isLetter(2) || digits < 0 || digits > MaxDigits {
+		return Currency{}, fmt.Errorf("a currency on record has a code of three upper-case letters and 0 to %d decimals", MaxDigits)
+	}
+	return Currency{[3]byte([]byte(code)), uint8(digits)}, nil
+}
+
 // String returns the alphabetic code, for example USD, or "" for none.
 func (c Currency) String() string {
 	if c == (Currency{}) {

@@ -285,3 +285,29 @@ func TestThreeTimesTenCentsAreThirty(t *testing.T) {
 		t.Fatalf("%s is left of 0.30 less three times 0.10", left)
 	}
 }
+
+func TestACurrencyOnRecordStays(t *testing.T) {
+	for _, tt := range []struct {
+		code   string
+		digits int
+		ok     bool
+	}{
+		{"USD", 2, true}, {"DEM", 2, true}, {"ISK", 2, true}, {"XXX", money.MaxDigits, true},
+		{"usd", 2, false}, {"", 2, false}, {"US", 2, false}, {"USDX", 2, false}, {"USD", -1, false}, {"USD", money.MaxDigits + 1, false},
+	} {
+		c, err := money.RestoreCurrency(tt.code, tt.digits)
+		if (err == nil) != tt.ok {
+			t.Errorf("%q with %d digits: %v", tt.code, tt.digits, err)
+		}
+		if tt.ok && (c.String() != tt.code || c.Digits() != tt.digits) {
+			t.Errorf("%q with %d digits became %s with %d", tt.code, tt.digits, c, c.Digits())
+		}
+	}
+	usd, err := money.ParseCurrency("USD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, _ := money.RestoreCurrency("USD", 2); c != usd {
+		t.Error("a currency that is still listed is not itself when it is restored")
+	}
+}

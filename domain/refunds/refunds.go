@@ -97,6 +97,15 @@ func ParseReason(s string) (Reason, error) {
 	return Reason{s}, nil
 }
 
+// RestoreReason returns the reason of a record. It was checked when the record
+// was made, by the rules of that time, and is not checked again.
+func RestoreReason(s string) (Reason, error) {
+	if s == "" {
+		return Reason{}, errors.New("a record has a reason")
+	}
+	return Reason{s}, nil
+}
+
 // MaxMajor is the most that one refund may be, in major units of its currency.
 const MaxMajor = 1_000_000
 

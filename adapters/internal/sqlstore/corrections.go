@@ -13,32 +13,34 @@ var adjustmentTable = Table{"adjustments", []Column{
 	{"id", ID, Fixed},
 	{"change_minor", Int, Fixed},
 	{"currency", Text, Fixed},
+	{"digits", Int, Fixed},
 	{"why", Text, Fixed},
 	{"adjusted_at", Time, Fixed},
 	{"remaining_minor", Int, Fixed},
 }}
 
 func newAdjustmentCodec(d Dialect) *fixed[customers.Adjustment] {
-	const columns = `r.customer, r.number, r.id, r.change_minor, r.currency, r.why, r.adjusted_at, r.remaining_minor`
+	const columns = `r.customer, r.number, r.id, r.change_minor, r.currency, r.digits, r.why, r.adjusted_at, r.remaining_minor`
 	return &fixed[customers.Adjustment]{
 		dialect: d, of: customers.AdjustmentKind, table: &adjustmentTable, keys: byNumber("number"),
 		query: byKey(d, &adjustmentTable, columns, "", byNumber("number")),
 		name:  numbered,
 		key:   func(a customers.Adjustment) (string, int64) { return a.Customer.String(), a.Number },
 		row: func(a customers.Adjustment) []any {
-			return []any{a.Customer.String(), a.Number, a.ID, a.Change.Minor(), a.Change.Currency().String(), a.Why, a.AdjustedAt, a.Remaining.Minor()}
+			return []any{a.Customer.String(), a.Number, a.ID, a.Change.Minor(), a.Change.Currency().String(), int64(a.Change.Currency().Digits()), a.Why, a.AdjustedAt, a.Remaining.Minor()}
 		},
 		fields: func() ([]any, func() (customers.Adjustment, error)) {
 			var customer, currency, why string
 			var number, change, remaining int64
+			var digits int
 			var id uuid
 			var at timestamp
-			return []any{&customer, &number, &id, &change, &currency, &why, &at, &remaining}, func() (a customers.Adjustment, err error) {
+			return []any{&customer, &number, &id, &change, &currency, &digits, &why, &at, &remaining}, func() (a customers.Adjustment, err error) {
 				a.ID, a.Number, a.Why, a.AdjustedAt = operation.ID(id), number, why, at.Time
 				if a.Customer, err = customers.ParseID(customer); err != nil {
 					return a, err
 				}
-				c, err := money.ParseCurrency(currency)
+				c, err := money.RestoreCurrency(currency, digits)
 				a.Change, a.Remaining = money.FromMinor(change, c), money.FromMinor(remaining, c)
 				return a, err
 			}

@@ -21,6 +21,7 @@ var accountTable = Table{"accounts", []Column{
 	{"email", Text, State},
 	{"status", Text, State},
 	{"currency", Text, Fixed},
+	{"digits", Int, Fixed},
 	{"created_at", Time, Fixed},
 	{"version", Int, State},
 	{"balance_minor", Int, State},
@@ -61,7 +62,7 @@ func newAccountCodec(d Dialect) *accountCodec {
 		answerKeys:  []Column{{"tenant", Text, Key}, {"principal", Text, Key}, {"key", Text, Key}, {"id", Text, Key}, {"number", Int, Key}},
 		asOf:        []Column{{"tenant", Text, Key}, {"kind", Text, Key}, {"id", Text, Key}, {"number", Int, Key}, {"account", Text, Key}},
 	}
-	const columns = `r.id, r.name, r.email, r.status, r.currency, r.created_at, r.version, r.balance_minor, r.head_hash`
+	const columns = `r.id, r.name, r.email, r.status, r.currency, r.digits, r.created_at, r.version, r.balance_minor, r.head_hash`
 	c.byKey = `SELECT k.n, ` + columns + `
 		FROM ` + d.Keys(c.accountKeys...) + ` JOIN accounts r ON r.tenant = k.tenant AND r.id = k.id`
 	c.byKeyLocked = c.byKey + `
@@ -75,7 +76,7 @@ func newAccountCodec(d Dialect) *accountCodec {
 		FROM (SELECT tenant, id FROM accounts WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3) r
 		JOIN lots l ON l.tenant = r.tenant AND l.account = r.id
 		ORDER BY l.account, l.position`
-	c.answerProfiles = `SELECT k.n, r.id, w.name, w.email, w.status, r.currency, r.created_at, e.hash
+	c.answerProfiles = `SELECT k.n, r.id, w.name, w.email, w.status, r.currency, r.digits, r.created_at, e.hash
 		FROM ` + d.Keys(c.answerKeys...) + `
 		JOIN account_answers w ON w.tenant = k.tenant AND w.principal = k.principal AND w.key = k.key
 		JOIN accounts r ON r.tenant = k.tenant AND r.id = k.id
@@ -154,7 +155,7 @@ func (c *accountCodec) write(w *writes, ch committer.Changed) {
 	if there {
 		verb = Update
 	}
-	w.add(verb, &accountTable, t, a.ID.String(), a.Name, a.Email, a.Status.String(), a.Currency.String(),
+	w.add(verb, &accountTable, t, a.ID.String(), a.Name, a.Email, a.Status.String(), a.Currency.String(), int64(a.Currency.Digits()),
 		a.CreatedAt, a.Version(), a.Balance().Minor(), a.Head.Hash[:])
 	for i, l := range a.Lots {
 		switch {
@@ -186,7 +187,7 @@ func (c *accountCodec) answers(list []*kept) ([]Step, func() error) {
 		{c.answerProfiles, c.dialect.KeyArgs(c.answerKeys, profiles), func(r Row) error {
 			var n int
 			var a accountRow
-			if err := r.Scan(&n, &a.id, &a.name, &a.email, &a.status, &a.currency, &a.createdAt, &a.hash); err != nil {
+			if err := r.Scan(&n, &a.id, &a.name, &a.email, &a.status, &a.currency, &a.digits, &a.createdAt, &a.hash); err != nil {
 				return err
 			}
 			a.version = list[n-1].answer.number
@@ -225,6 +226,7 @@ func (c *accountCodec) answers(list []*kept) ([]Step, func() error) {
 // accountRow is an account as the database holds it.
 type accountRow struct {
 	id, name, email, status, currency string
+	digits                            int
 	createdAt                         timestamp
 	version, balance                  int64
 	hash                              []byte
@@ -237,7 +239,7 @@ type lotRow struct {
 }
 
 func (a *accountRow) fields() []any {
-	return []any{&a.id, &a.name, &a.email, &a.status, &a.currency, &a.createdAt, &a.version, &a.balance, &a.hash}
+	return []any{&a.id, &a.name, &a.email, &a.status, &a.currency, &a.digits, &a.createdAt, &a.version, &a.balance, &a.hash}
 }
 
 // move adds amount to a lot and to the balance.
@@ -265,7 +267,7 @@ func (a *accountRow) account() (customers.Account, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	currency, err := money.ParseCurrency(a.currency)
+	currency, err := money.RestoreCurrency(a.currency, a.digits)
 	if err != nil {
 		return wrong(err)
 	}

@@ -11,13 +11,17 @@ type Type uint8
 
 // The types of columns.
 const (
-	Text    Type = iota // string
-	Int                 // int64
-	Bytes               // []byte
-	Time                // time.Time, UTC, whole milliseconds
-	ID                  // operation.ID
-	JSON                // string
-	Ordinal             // int64: an entry's place in its batch, from 1; see [Dialect]
+	Text  Type = iota // string
+	Int               // int64
+	Bytes             // []byte
+	Time              // time.Time, UTC, whole milliseconds
+	ID                // operation.ID
+	JSON              // string
+	// The place of an entry, or of an operation, in its batch: int64, from 1. A
+	// database that numbers its rows keeps it as a reference to the row; the
+	// others leave it out.
+	EntryPlace
+	OperationPlace
 )
 
 // Role is what a column is to its table.
@@ -74,10 +78,9 @@ type Dialect interface {
 	KeyArgs(columns []Column, keys [][]any) []any
 	// Lock ends a SELECT from the table named r so that its rows are locked.
 	Lock(shared bool) string
-	// Write makes the steps that do verb with the rows.
-	//
-	// An Ordinal tells a database that numbers its entries which one a posting
-	// belongs to before the entry is there; the others leave it out.
+	// Write makes the steps that do verb with the rows. What the store reads it
+	// reads under the names of the tables and columns; a database that keeps a
+	// table in another way shows it so in a view.
 	Write(verb Verb, t *Table, rows [][]any) []Step
 	// Begin, Commit and Rollback bound a transaction that writes.
 	Begin() string

@@ -18,8 +18,11 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
-var entryTable = Table{"entries", []Column{
-	{"ordinal", Ordinal, Fixed},
+// Entries is the table of the entries. Its rows are written in the order of their
+// places.
+var Entries = &Table{"entries", []Column{
+	{"seq", EntryPlace, Fixed},
+	{"operation", OperationPlace, Fixed},
 	{"tenant", Text, Key},
 	{"subject_kind", Text, Key},
 	{"subject_id", Text, Key},
@@ -36,10 +39,9 @@ var entryTable = Table{"entries", []Column{
 	{"hash", Bytes, Fixed},
 }}
 
-// Postings is the table of the postings, which not every database keeps under
-// the name of their entry.
+// Postings is the table of the postings.
 var Postings = &Table{"postings", []Column{
-	{"ordinal", Ordinal, Fixed},
+	{"entry", EntryPlace, Fixed},
 	{"tenant", Text, Key},
 	{"subject_kind", Text, Key},
 	{"subject_id", Text, Key},
@@ -50,6 +52,7 @@ var Postings = &Table{"postings", []Column{
 	{"side", Text, Fixed},
 	{"amount_minor", Int, Fixed},
 	{"currency", Text, Fixed},
+	{"digits", Int, Fixed},
 }}
 
 const entryColumns = `r.number, r.op, r.principal, r.via, r.tool, r.key, r.at, r.command, r.facts, r.previous, r.hash`
@@ -57,7 +60,7 @@ const entryColumns = `r.number, r.op, r.principal, r.via, r.tool, r.key, r.at, r
 const (
 	entryPage = `SELECT ` + entryColumns + ` FROM entries r
 		WHERE r.tenant = $1 AND r.subject_kind = $2 AND r.subject_id = $3 AND r.number > $4 AND r.number <= $5 ORDER BY r.number`
-	postingPage = `SELECT p.number, p.account, p.lot, p.side, p.amount_minor, p.currency FROM postings p
+	postingPage = `SELECT p.number, p.account, p.lot, p.side, p.amount_minor, p.currency, p.digits FROM postings p
 		WHERE p.tenant = $1 AND p.subject_kind = $2 AND p.subject_id = $3 AND p.number > $4 AND p.number <= $5 ORDER BY p.number, p.position`
 )
 
@@ -72,8 +75,8 @@ type entryCodec struct {
 func newEntryCodec(d Dialect) *entryCodec {
 	keys := []Column{{"tenant", Text, Key}, {"subject_kind", Text, Key}, {"subject_id", Text, Key}, {"number", Int, Key}}
 	return &entryCodec{d, keys,
-		byKey(d, &entryTable, entryColumns, "", keys),
-		byKey(d, Postings, `r.account, r.lot, r.side, r.amount_minor, r.currency`, `ORDER BY k.n, r.position`, keys),
+		byKey(d, Entries, entryColumns, "", keys),
+		byKey(d, Postings, `r.account, r.lot, r.side, r.amount_minor, r.currency, r.digits`, `ORDER BY k.n, r.position`, keys),
 	}
 }
 
@@ -144,7 +147,7 @@ func (c *entryCodec) load(refs []committer.Name, _ bool, put func(int, ledger.Re
 
 // insert adds the rows of the entries and their postings.
 func (c *entryCodec) insert(w *writes, entries []journal.Entry) {
-	// In order of key, so that the ordinals are in the order of the rows.
+	// In order of key, so that the places are in the order of the rows.
 	slices.SortFunc(entries, func(a, b journal.Entry) int {
 		return cmp.Or(strings.Compare(a.Operation().Tenant.String(), b.Operation().Tenant.String()),
 			strings.Compare(a.Subject().Kind, b.Subject().Kind),
@@ -153,13 +156,14 @@ func (c *entryCodec) insert(w *writes, entries []journal.Entry) {
 	})
 	for i, e := range entries {
 		o, s := e.Operation(), e.Subject()
-		t, ordinal := o.Tenant.String(), int64(i+1)
+		t, place := o.Tenant.String(), int64(i+1)
+		w.entries[entryName{o.Tenant, s, e.Number()}] = place
 		previous, hash := e.Previous(), e.Hash()
-		w.add(Insert, &entryTable, ordinal, t, s.Kind, s.ID, e.Number(), o.ID, o.Principal, o.Via, o.Tool, o.Key.String(), o.At,
+		w.add(Insert, Entries, place, w.operations[o.ID], t, s.Kind, s.ID, e.Number(), o.ID, o.Principal, o.Via, o.Tool, o.Key.String(), o.At,
 			e.Command(), encodeFacts(e.Facts()), previous[:], hash[:])
 		for k, p := range e.Postings() {
-			w.add(Insert, Postings, ordinal, t, s.Kind, s.ID, e.Number(), int64(k+1), string(p.Account), p.Lot,
-				p.Side.String(), p.Amount.Minor(), p.Amount.Currency().String())
+			w.add(Insert, Postings, place, t, s.Kind, s.ID, e.Number(), int64(k+1), string(p.Account), p.Lot,
+				p.Side.String(), p.Amount.Minor(), p.Amount.Currency().String(), int64(p.Amount.Currency().Digits()))
 		}
 	}
 }
@@ -269,10 +273,11 @@ func (e *entryRow) fields() []any {
 type postingRow struct {
 	account, lot, side, currency string
 	amount                       int64
+	digits                       int
 }
 
 func (p *postingRow) fields() []any {
-	return []any{&p.account, &p.lot, &p.side, &p.amount, &p.currency}
+	return []any{&p.account, &p.lot, &p.side, &p.amount, &p.currency, &p.digits}
 }
 
 // entry makes the entry, or says why the rows are none. It computes nothing
@@ -299,7 +304,7 @@ func (e *entryRow) entry(t access.Tenant, subject journal.Subject) (journal.Entr
 	}
 	var postings []journal.Posting
 	for _, p := range e.postings {
-		currency, err := money.ParseCurrency(p.currency)
+		currency, err := money.RestoreCurrency(p.currency, p.digits)
 		if err != nil {
 			return wrong(err)
 		}

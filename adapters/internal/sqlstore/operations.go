@@ -1,7 +1,10 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
@@ -10,9 +13,10 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
-// operationTable holds what each key led to. Its row, in the commit of the
+// Operations is the table of what each key led to. Its row, in the commit of the
 // write itself, is the only claim on a key there is.
-var operationTable = Table{"operations", []Column{
+var Operations = &Table{"operations", []Column{
+	{"seq", OperationPlace, Fixed},
 	{"tenant", Text, Key},
 	{"principal", Text, Key},
 	{"key", Text, Key},
@@ -53,10 +57,26 @@ func newOutcomeCodec(d Dialect) *outcomeCodec {
 	return c
 }
 
-func (c *outcomeCodec) write(w *writes, o ledger.Outcome, answer codec) {
+// insert adds the rows of the outcomes.
+func (c *outcomeCodec) insert(w *writes, outcomes []ledger.Outcome, codecOf func(ledger.Record) codec) {
+	// In order of key, so that the places are in the order of the rows.
+	slices.SortFunc(outcomes, func(a, b ledger.Outcome) int {
+		x, y := a.Operation, b.Operation
+		return cmp.Or(strings.Compare(x.Tenant.String(), y.Tenant.String()),
+			strings.Compare(x.Principal, y.Principal),
+			strings.Compare(x.Key.String(), y.Key.String()))
+	})
+	for i, o := range outcomes {
+		place := int64(i + 1)
+		w.operations[o.Operation.ID] = place
+		c.write(w, place, o, codecOf(o.Answer))
+	}
+}
+
+func (c *outcomeCodec) write(w *writes, place int64, o ledger.Outcome, answer codec) {
 	op := o.Operation
 	a := answer.answer(w, op, o.Answer)
-	w.add(Insert, &operationTable, op.Tenant.String(), op.Principal, op.Key.String(), o.Fingerprint[:], o.Command, op.Tool, op.Via, op.ID, op.At,
+	w.add(Insert, Operations, place, op.Tenant.String(), op.Principal, op.Key.String(), o.Fingerprint[:], o.Command, op.Tool, op.Via, op.ID, op.At,
 		a.kind, a.id, a.number)
 }
 

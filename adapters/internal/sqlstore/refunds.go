@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/money"
@@ -11,23 +12,25 @@ import (
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
-// refundTable has no index of ids: a refund is found by its customer and the
+// Refunds is the table of the refunds. It has no index of ids: a refund is found by its customer and the
 // number of its entry, and no decision needs another way.
-var refundTable = Table{"refunds", []Column{
+var Refunds = &Table{"refunds", []Column{
 	{"tenant", Text, Key},
 	{"customer", Text, Key},
 	{"number", Int, Key},
 	{"id", ID, Fixed},
 	{"amount_minor", Int, Fixed},
 	{"currency", Text, Fixed},
+	{"digits", Int, Fixed},
 	{"reason", Text, Fixed},
 	{"processed_at", Time, Fixed},
 	{"remaining_minor", Int, Fixed},
+	{"entry", EntryPlace, Fixed},
 }}
 
 // A refund is reversed when it has a reversal; nothing is changed in its row.
 const (
-	refundColumns = `r.customer, r.number, r.id, r.amount_minor, r.currency, r.reason, r.processed_at, r.remaining_minor,
+	refundColumns = `r.customer, r.number, r.id, r.amount_minor, r.currency, r.digits, r.reason, r.processed_at, r.remaining_minor,
 		CASE WHEN v.refund IS NULL THEN 'processed' ELSE 'reversed' END`
 	refundJoin = `LEFT JOIN reversals v ON v.tenant = r.tenant AND v.customer = r.customer AND v.refund = r.number`
 	refundPage = `SELECT ` + refundColumns + ` FROM refunds r ` + refundJoin + `
@@ -40,15 +43,21 @@ type refundCodec struct{ fixed[refunds.Refund] }
 
 func newRefundCodec(d Dialect) *refundCodec {
 	return &refundCodec{fixed[refunds.Refund]{
-		dialect: d, of: refunds.Kind, table: &refundTable, keys: byNumber("number"),
-		query: byKey(d, &refundTable, refundColumns, refundJoin, byNumber("number")),
+		dialect: d, of: refunds.Kind, table: Refunds, keys: byNumber("number"),
+		query: byKey(d, Refunds, refundColumns, refundJoin, byNumber("number")),
 		name:  numbered,
 		key:   func(r refunds.Refund) (string, int64) { return r.Customer.String(), r.Number },
 		row: func(r refunds.Refund) []any {
-			return []any{r.Customer.String(), r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), r.Reason.String(), r.ProcessedAt, r.Remaining.Minor()}
+			return []any{r.Customer.String(), r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), int64(r.Amount.Currency().Digits()), r.Reason.String(), r.ProcessedAt, r.Remaining.Minor()}
 		},
 		fields: refundFields,
 	}}
+}
+
+func (c *refundCodec) write(w *writes, ch committer.Changed) {
+	r := ch.After.(refunds.Refund)
+	row := append([]any{ch.Tenant.String()}, c.row(r)...)
+	w.add(Insert, Refunds, append(row, w.entries[entryName{ch.Tenant, r.Customer.Subject(), r.Number}])...)
 }
 
 func (c *refundCodec) answers(list []*kept) ([]Step, func() error) {
@@ -67,14 +76,15 @@ func (c *refundCodec) answers(list []*kept) ([]Step, func() error) {
 func refundFields() ([]any, func() (refunds.Refund, error)) {
 	var customer, currency, reason, status string
 	var number, amount, remaining int64
+	var digits int
 	var id uuid
 	var at timestamp
-	return []any{&customer, &number, &id, &amount, &currency, &reason, &at, &remaining, &status}, func() (r refunds.Refund, err error) {
+	return []any{&customer, &number, &id, &amount, &currency, &digits, &reason, &at, &remaining, &status}, func() (r refunds.Refund, err error) {
 		r.ID, r.Number, r.ProcessedAt = operation.ID(id), number, at.Time
 		if r.Customer, err = customers.ParseID(customer); err != nil {
 			return r, err
 		}
-		c, err := money.ParseCurrency(currency)
+		c, err := money.RestoreCurrency(currency, digits)
 		if err != nil {
 			return r, err
 		}
@@ -82,7 +92,7 @@ func refundFields() ([]any, func() (refunds.Refund, error)) {
 		if r.Status, err = refunds.ParseStatus(status); err != nil {
 			return r, err
 		}
-		r.Reason, err = refunds.ParseReason(reason)
+		r.Reason, err = refunds.RestoreReason(reason)
 		return r, err
 	}
 }
@@ -116,37 +126,39 @@ var reversalTable = Table{"reversals", []Column{
 	{"id", ID, Fixed},
 	{"amount_minor", Int, Fixed},
 	{"currency", Text, Fixed},
+	{"digits", Int, Fixed},
 	{"reason", Text, Fixed},
 	{"reversed_at", Time, Fixed},
 	{"remaining_minor", Int, Fixed},
 }}
 
 func newReversalCodec(d Dialect) *fixed[refunds.Reversal] {
-	const columns = `r.customer, r.refund, r.number, r.id, r.amount_minor, r.currency, r.reason, r.reversed_at, r.remaining_minor`
+	const columns = `r.customer, r.refund, r.number, r.id, r.amount_minor, r.currency, r.digits, r.reason, r.reversed_at, r.remaining_minor`
 	return &fixed[refunds.Reversal]{
 		dialect: d, of: refunds.ReversalKind, table: &reversalTable, keys: byNumber("refund"),
 		query: byKey(d, &reversalTable, columns, "", byNumber("refund")),
 		name:  numbered,
 		key:   func(r refunds.Reversal) (string, int64) { return r.Customer.String(), r.Refund },
 		row: func(r refunds.Reversal) []any {
-			return []any{r.Customer.String(), r.Refund, r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), r.Reason.String(), r.ReversedAt, r.Remaining.Minor()}
+			return []any{r.Customer.String(), r.Refund, r.Number, r.ID, r.Amount.Minor(), r.Amount.Currency().String(), int64(r.Amount.Currency().Digits()), r.Reason.String(), r.ReversedAt, r.Remaining.Minor()}
 		},
 		fields: func() ([]any, func() (refunds.Reversal, error)) {
 			var customer, currency, reason string
 			var refund, number, amount, remaining int64
+			var digits int
 			var id uuid
 			var at timestamp
-			return []any{&customer, &refund, &number, &id, &amount, &currency, &reason, &at, &remaining}, func() (r refunds.Reversal, err error) {
+			return []any{&customer, &refund, &number, &id, &amount, &currency, &digits, &reason, &at, &remaining}, func() (r refunds.Reversal, err error) {
 				r.ID, r.Refund, r.Number, r.ReversedAt = operation.ID(id), refund, number, at.Time
 				if r.Customer, err = customers.ParseID(customer); err != nil {
 					return r, err
 				}
-				c, err := money.ParseCurrency(currency)
+				c, err := money.RestoreCurrency(currency, digits)
 				if err != nil {
 					return r, err
 				}
 				r.Amount, r.Remaining = money.FromMinor(amount, c), money.FromMinor(remaining, c)
-				r.Reason, err = refunds.ParseReason(reason)
+				r.Reason, err = refunds.RestoreReason(reason)
 				return r, err
 			}
 		},

@@ -8,12 +8,25 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
+	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
 // writes are the rows of one commit, table by table.
-type writes struct{ tables []*tableRows }
+type writes struct {
+	tables []*tableRows
+	// The places of the operations and of the entries, for the rows that refer to
+	// them.
+	operations map[operation.ID]int64
+	entries    map[entryName]int64
+}
+
+type entryName struct {
+	tenant  access.Tenant
+	subject journal.Subject
+	number  int64
+}
 
 type tableRows struct {
 	verb  Verb
@@ -40,10 +53,8 @@ func damaged(s journal.Subject, number int64, err error) error {
 
 // rows turns what a batch writes into rows.
 func (s *Store) rows(c committer.Changes) *writes {
-	w := &writes{}
-	for _, o := range c.Outcomes {
-		s.outcomes.write(w, o, s.codecOf(o.Answer))
-	}
+	w := &writes{operations: make(map[operation.ID]int64, len(c.Outcomes)), entries: make(map[entryName]int64, len(c.Entries))}
+	s.outcomes.insert(w, c.Outcomes, s.codecOf)
 	s.entries.insert(w, c.Entries)
 	for _, r := range c.Records {
 		s.codecOf(r.After).write(w, r)
@@ -68,8 +79,8 @@ func (w *writes) steps(d Dialect) []Step {
 
 // Tables are all tables, in the order in which a commit writes them. Postings
 // stand before their entries: the database checks an entry when it comes.
-var Tables = []*Table{&operationTable, Postings, &entryTable, &accountTable, &lotTable,
-	&refundTable, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable}
+var Tables = []*Table{Operations, Postings, Entries, &accountTable, &lotTable,
+	Refunds, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable}
 
 // sort sorts the rows by the columns of the key.
 func (t *tableRows) sort() {

@@ -1,6 +1,7 @@
 -- +goose Up
 
--- Money is whole minor units of its currency. Times are UTC, whole milliseconds.
+-- Money is whole minor units of its currency, which had so many digits after the
+-- point when the row was written. Times are UTC, whole milliseconds.
 -- Names and ids are compared byte by byte (COLLATE "C"), as the program does.
 
 CREATE TABLE accounts (
@@ -10,6 +11,7 @@ CREATE TABLE accounts (
 	email         text NOT NULL,
 	status        text NOT NULL CHECK (status IN ('active', 'suspended')),
 	currency      text NOT NULL CHECK (length(currency) = 3),
+	digits        smallint NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	created_at    timestamptz(3) NOT NULL,
 	version       bigint NOT NULL CHECK (version > 0),        -- the number of its last entry
 	balance_minor bigint NOT NULL CHECK (balance_minor >= 0), -- the sum of its lots
@@ -59,6 +61,7 @@ CREATE TABLE postings (
 	side         text NOT NULL CHECK (side IN ('debit', 'credit')),
 	amount_minor bigint NOT NULL CHECK (amount_minor > 0),
 	currency     text NOT NULL CHECK (length(currency) = 3),
+	digits       smallint NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	PRIMARY KEY (tenant, subject_kind, subject_id, number, position)
 );
 
@@ -69,6 +72,7 @@ CREATE TABLE refunds (
 	id              uuid NOT NULL,
 	amount_minor    bigint NOT NULL CHECK (amount_minor > 0),
 	currency        text NOT NULL CHECK (length(currency) = 3),
+	digits          smallint NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	reason          text NOT NULL CHECK (reason <> ''),
 	processed_at    timestamptz(3) NOT NULL,
 	remaining_minor bigint NOT NULL CHECK (remaining_minor >= 0), -- the balance right after it
@@ -84,6 +88,7 @@ CREATE TABLE reversals (
 	id              uuid NOT NULL,
 	amount_minor    bigint NOT NULL CHECK (amount_minor > 0),
 	currency        text NOT NULL CHECK (length(currency) = 3),
+	digits          smallint NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	reason          text NOT NULL CHECK (reason <> ''),
 	reversed_at     timestamptz(3) NOT NULL,
 	remaining_minor bigint NOT NULL CHECK (remaining_minor >= amount_minor),
@@ -98,6 +103,7 @@ CREATE TABLE adjustments (
 	id              uuid NOT NULL,
 	change_minor    bigint NOT NULL CHECK (change_minor <> 0),
 	currency        text NOT NULL CHECK (length(currency) = 3),
+	digits          smallint NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	why             text NOT NULL CHECK (why <> ''),
 	adjusted_at     timestamptz(3) NOT NULL,
 	remaining_minor bigint NOT NULL CHECK (remaining_minor >= 0),
@@ -146,7 +152,7 @@ CREATE TABLE account_answers (
 CREATE FUNCTION postings_balance() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF EXISTS (
-		SELECT FROM written GROUP BY tenant, subject_kind, subject_id, number, currency
+		SELECT FROM written GROUP BY tenant, subject_kind, subject_id, number, currency, digits
 		HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0
 	) THEN
 		RAISE EXCEPTION 'the postings of an entry must be written at once and balance in each currency'
@@ -188,7 +194,7 @@ CREATE TRIGGER never_deleted BEFORE DELETE OR TRUNCATE ON lots
 	FOR EACH STATEMENT EXECUTE FUNCTION never('a row is never deleted');
 
 CREATE TRIGGER fixed BEFORE UPDATE ON accounts FOR EACH ROW
-	WHEN ((OLD.tenant, OLD.id, OLD.currency, OLD.created_at) IS DISTINCT FROM (NEW.tenant, NEW.id, NEW.currency, NEW.created_at)
+	WHEN ((OLD.tenant, OLD.id, OLD.currency, OLD.digits, OLD.created_at) IS DISTINCT FROM (NEW.tenant, NEW.id, NEW.currency, NEW.digits, NEW.created_at)
 		OR NEW.version <= OLD.version)
 	EXECUTE FUNCTION never('the id, the currency and the age never change, and the version grows');
 CREATE TRIGGER fixed BEFORE UPDATE ON lots FOR EACH ROW

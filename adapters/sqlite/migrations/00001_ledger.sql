@@ -1,7 +1,12 @@
 -- +goose Up
 
--- Money is whole minor units of its currency. Times are whole milliseconds since
--- 1970-01-01 UTC: datetime(at / 1000, 'unixepoch') shows one. Ids are UUIDs.
+-- Money is whole minor units of its currency, which had so many digits after the
+-- point when the row was written. Times are whole milliseconds since 1970-01-01
+-- UTC: datetime(at / 1000, 'unixepoch') shows one. Ids are UUIDs.
+--
+-- What happens often is kept once: a row refers to the one that has the rest, and
+-- a view shows both together. Read entries, postings and refunds; they are kept in
+-- entry_rows, posting_rows and refund_rows.
 
 CREATE TABLE accounts (
 	tenant        TEXT NOT NULL,
@@ -10,6 +15,7 @@ CREATE TABLE accounts (
 	email         TEXT NOT NULL,
 	status        TEXT NOT NULL CHECK (status IN ('active', 'suspended')),
 	currency      TEXT NOT NULL CHECK (length(currency) = 3),
+	digits        INTEGER NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	created_at    INTEGER NOT NULL,
 	version       INTEGER NOT NULL CHECK (version > 0),        -- the number of its last entry
 	balance_minor INTEGER NOT NULL CHECK (balance_minor >= 0), -- the sum of its lots
@@ -26,56 +32,74 @@ CREATE TABLE lots (
 	PRIMARY KEY (tenant, account, lot)
 ) STRICT, WITHOUT ROWID;
 
+-- What each operation key led to. The row is the claim on the key. seq is the
+-- order of the commits.
+CREATE TABLE operations (
+	seq           INTEGER PRIMARY KEY,
+	tenant        TEXT NOT NULL,
+	principal     TEXT NOT NULL,
+	key           TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 80),
+	fingerprint   BLOB NOT NULL CHECK (length(fingerprint) = 32),
+	command       TEXT NOT NULL,
+	tool          TEXT NOT NULL,
+	via           TEXT NOT NULL,
+	op            TEXT NOT NULL,
+	at            INTEGER NOT NULL,
+	answer_kind   TEXT NOT NULL,
+	answer_id     TEXT NOT NULL,
+	answer_number INTEGER NOT NULL, -- an entry of its history, 0 if it has none
+	UNIQUE (tenant, principal, key)
+) STRICT;
+
 -- The journal. seq is the order of the commits; number is an entry's place in
 -- the history of its subject, without gaps.
-CREATE TABLE entries (
+CREATE TABLE entry_rows (
 	seq          INTEGER PRIMARY KEY,
+	operation    INTEGER NOT NULL REFERENCES operations (seq),
 	tenant       TEXT NOT NULL,
 	subject_kind TEXT NOT NULL,
 	subject_id   TEXT NOT NULL,
 	number       INTEGER NOT NULL CHECK (number > 0),
-	op           TEXT NOT NULL,
-	principal    TEXT NOT NULL,
-	via          TEXT NOT NULL,
-	tool         TEXT NOT NULL,
-	key          TEXT NOT NULL,
-	at           INTEGER NOT NULL,
-	command      TEXT NOT NULL,
 	facts        TEXT NOT NULL CHECK (facts LIKE '{%}'), -- a JSON object of texts; their order counts
 	previous     BLOB NOT NULL CHECK (length(previous) = 32),
 	hash         BLOB NOT NULL CHECK (length(hash) = 32),
 	UNIQUE (tenant, subject_kind, subject_id, number)
 ) STRICT;
 
--- The lines of the entries. They are written before their entry, which checks
--- that they balance; the view postings shows them with its name.
-CREATE TABLE lines (
-	entry        INTEGER NOT NULL, -- entries.seq
+CREATE VIEW entries AS
+	SELECT e.seq, e.tenant, e.subject_kind, e.subject_id, e.number, o.op, o.principal, o.via, o.tool, o.key, o.at, o.command, e.facts, e.previous, e.hash
+	FROM entry_rows e JOIN operations o ON o.seq = e.operation;
+
+-- Postings are written before their entry, which checks that they balance.
+CREATE TABLE posting_rows (
+	entry        INTEGER NOT NULL, -- entry_rows.seq
 	position     INTEGER NOT NULL CHECK (position > 0),
 	account      TEXT NOT NULL CHECK (account <> ''),
 	lot          TEXT NOT NULL,
 	side         TEXT NOT NULL CHECK (side IN ('debit', 'credit')),
 	amount_minor INTEGER NOT NULL CHECK (amount_minor > 0),
 	currency     TEXT NOT NULL CHECK (length(currency) = 3),
+	digits       INTEGER NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	PRIMARY KEY (entry, position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE VIEW postings AS
-	SELECT e.tenant, e.subject_kind, e.subject_id, e.number, l.position, l.account, l.lot, l.side, l.amount_minor, l.currency
-	FROM entries e JOIN lines l ON l.entry = e.seq;
+	SELECT e.tenant, e.subject_kind, e.subject_id, e.number, p.position, p.account, p.lot, p.side, p.amount_minor, p.currency, p.digits
+	FROM entry_rows e JOIN posting_rows p ON p.entry = e.seq;
 
-CREATE TABLE refunds (
-	tenant          TEXT NOT NULL,
-	customer        TEXT NOT NULL,
-	number          INTEGER NOT NULL CHECK (number > 0), -- of the entry that booked it
-	id              TEXT NOT NULL,
+CREATE TABLE refund_rows (
+	entry           INTEGER PRIMARY KEY REFERENCES entry_rows (seq), -- that booked it
 	amount_minor    INTEGER NOT NULL CHECK (amount_minor > 0),
 	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	digits          INTEGER NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	reason          TEXT NOT NULL CHECK (reason <> ''),
-	processed_at    INTEGER NOT NULL,
-	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0), -- the balance right after it
-	PRIMARY KEY (tenant, customer, number)
+	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0) -- the balance right after it
 ) STRICT;
+
+CREATE VIEW refunds AS
+	SELECT e.tenant, e.subject_id AS customer, e.number, o.op AS id, r.amount_minor, r.currency, r.digits, r.reason, o.at AS processed_at, r.remaining_minor
+	FROM entry_rows e JOIN refund_rows r ON r.entry = e.seq JOIN operations o ON o.seq = e.operation
+	WHERE e.subject_kind = 'account';
 
 -- A refund whose payment failed. Its row in refunds stays as it is.
 CREATE TABLE reversals (
@@ -86,6 +110,7 @@ CREATE TABLE reversals (
 	id              TEXT NOT NULL,
 	amount_minor    INTEGER NOT NULL CHECK (amount_minor > 0),
 	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	digits          INTEGER NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	reason          TEXT NOT NULL CHECK (reason <> ''),
 	reversed_at     INTEGER NOT NULL,
 	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= amount_minor),
@@ -99,6 +124,7 @@ CREATE TABLE adjustments (
 	id              TEXT NOT NULL,
 	change_minor    INTEGER NOT NULL CHECK (change_minor <> 0),
 	currency        TEXT NOT NULL CHECK (length(currency) = 3),
+	digits          INTEGER NOT NULL CHECK (digits BETWEEN 0 AND 18),
 	why             TEXT NOT NULL CHECK (why <> ''),
 	adjusted_at     INTEGER NOT NULL,
 	remaining_minor INTEGER NOT NULL CHECK (remaining_minor >= 0),
@@ -112,23 +138,6 @@ CREATE TABLE imports (
 	unchanged   INTEGER NOT NULL CHECK (unchanged >= 0),
 	imported_at INTEGER NOT NULL,
 	PRIMARY KEY (tenant, id)
-) STRICT, WITHOUT ROWID;
-
--- What each operation key led to. The row is the claim on the key.
-CREATE TABLE operations (
-	tenant        TEXT NOT NULL,
-	principal     TEXT NOT NULL,
-	key           TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 80),
-	fingerprint   BLOB NOT NULL CHECK (length(fingerprint) = 32),
-	command       TEXT NOT NULL,
-	tool          TEXT NOT NULL,
-	via           TEXT NOT NULL,
-	op            TEXT NOT NULL,
-	at            INTEGER NOT NULL,
-	answer_kind   TEXT NOT NULL,
-	answer_id     TEXT NOT NULL,
-	answer_number INTEGER NOT NULL, -- an entry of its history, 0 if it has none
-	PRIMARY KEY (tenant, principal, key)
 ) STRICT, WITHOUT ROWID;
 
 -- What was answered about an account and may change without a trace in the
@@ -146,28 +155,28 @@ CREATE TABLE account_answers (
 -- What is written stays as it is.
 
 -- +goose StatementBegin
-CREATE TRIGGER entries_balance AFTER INSERT ON entries BEGIN
+CREATE TRIGGER entries_balance AFTER INSERT ON entry_rows BEGIN
 	SELECT RAISE(ABORT, 'the postings of an entry must balance in each currency')
-	FROM lines WHERE entry = NEW.seq
-	GROUP BY currency HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0;
+	FROM posting_rows WHERE entry = NEW.seq
+	GROUP BY currency, digits HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0;
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER lines_before_entry BEFORE INSERT ON lines WHEN NEW.entry <= (SELECT max(seq) FROM entries) BEGIN
+CREATE TRIGGER postings_before_entry BEFORE INSERT ON posting_rows WHEN NEW.entry <= (SELECT max(seq) FROM entry_rows) BEGIN
 	SELECT RAISE(ABORT, 'an entry that is there gets no more postings');
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+CREATE TRIGGER entries_no_update BEFORE UPDATE ON entry_rows BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
+CREATE TRIGGER entries_no_delete BEFORE DELETE ON entry_rows BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER lines_no_update BEFORE UPDATE ON lines BEGIN SELECT RAISE(ABORT, 'postings are never changed'); END;
+CREATE TRIGGER postings_no_update BEFORE UPDATE ON posting_rows BEGIN SELECT RAISE(ABORT, 'postings are never changed'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER lines_no_delete BEFORE DELETE ON lines BEGIN SELECT RAISE(ABORT, 'postings are never deleted'); END;
+CREATE TRIGGER postings_no_delete BEFORE DELETE ON posting_rows BEGIN SELECT RAISE(ABORT, 'postings are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER operations_no_update BEFORE UPDATE ON operations BEGIN SELECT RAISE(ABORT, 'operations are never changed'); END;
@@ -176,10 +185,10 @@ CREATE TRIGGER operations_no_update BEFORE UPDATE ON operations BEGIN SELECT RAI
 CREATE TRIGGER operations_no_delete BEFORE DELETE ON operations BEGIN SELECT RAISE(ABORT, 'operations are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER refunds_no_update BEFORE UPDATE ON refunds BEGIN SELECT RAISE(ABORT, 'refunds are never changed'); END;
+CREATE TRIGGER refunds_no_update BEFORE UPDATE ON refund_rows BEGIN SELECT RAISE(ABORT, 'refunds are never changed'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER refunds_no_delete BEFORE DELETE ON refunds BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
+CREATE TRIGGER refunds_no_delete BEFORE DELETE ON refund_rows BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER reversals_no_update BEFORE UPDATE ON reversals BEGIN SELECT RAISE(ABORT, 'reversals are never changed'); END;
@@ -200,7 +209,7 @@ CREATE TRIGGER imports_no_update BEFORE UPDATE ON imports BEGIN SELECT RAISE(ABO
 CREATE TRIGGER imports_no_delete BEFORE DELETE ON imports BEGIN SELECT RAISE(ABORT, 'imports are never deleted'); END;
 -- +goose StatementEnd
 -- +goose StatementBegin
-CREATE TRIGGER accounts_fixed BEFORE UPDATE OF tenant, id, currency, created_at ON accounts BEGIN
+CREATE TRIGGER accounts_fixed BEFORE UPDATE OF tenant, id, currency, digits, created_at ON accounts BEGIN
 	SELECT RAISE(ABORT, 'the name, the currency and the age of an account never change');
 END;
 -- +goose StatementEnd
