@@ -8,6 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/postgres"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
@@ -17,8 +19,13 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // they wait more than they work
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(tests(func() int { return postgrestest.Main(m) }))
 }
+
+// tests are what goleak runs before it looks for what is left.
+type tests func() int
+
+func (t tests) Run() int { return t() }
 
 // A client knows the commands that have a resource, and its server has ids and
 // a clock of its own.
@@ -46,6 +53,27 @@ func inFile(t testing.TB) portstest.Store {
 func TestLawsOverMemory(t *testing.T) { portstest.Ledger(t, overMemory, lacks...) }
 
 func TestLawsOverSQLite(t *testing.T) { portstest.Ledger(t, overSQLite, lacks...) }
+
+func overPostgres(t testing.TB) portstest.Store { return served(t, inDatabase(t)) }
+
+func inDatabase(t testing.TB) portstest.Store {
+	url := postgrestest.URL(t)
+	if err := postgres.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestLawsOverPostgres(t *testing.T) { portstest.Ledger(t, overPostgres, lacks...) }
 
 func TestModelOverMemory(t *testing.T) {
 	portstest.Model(t, func(t testing.TB) portstest.Store { return servedWithStamps(t, memory.New()) }, inMemory, portstest.AnyCommand)
