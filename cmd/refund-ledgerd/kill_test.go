@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/adapters/system"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(run(ctx, []string{"serve"}, os.Environ(), console{os.Stdin, os.Stdout, os.Stderr}))
 	}
-	os.Exit(m.Run())
+	os.Exit(postgrestest.Main(m))
 }
 
 // A server that is killed in a storm of refunds loses none that was answered,

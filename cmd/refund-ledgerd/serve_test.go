@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/restclient/contract"
 	"github.com/refundledger/refundledger/domain/access"
@@ -129,5 +131,39 @@ func TestServeWithATokenAndCheck(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the new token is not known: %v", err)
 		}
+	}
+}
+
+func TestServeOverPostgres(t *testing.T) {
+	tenant, err := access.ParseTenant("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := settings{
+		Daemon: config.Daemon{
+			Store:   config.Store{Backend: config.Postgres, PostgresURL: postgrestest.URL(t)},
+			Serving: config.Serving{Addr: "127.0.0.1:0", Tokens: filepath.Join(t.TempDir(), "tokens"), MaxInFlight: 64, Local: true},
+		},
+		tenant: tenant,
+	}
+	p, err := principal(tenant, "service", "refund-mcp", gatewayScopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := createToken(s.Serving.Tokens, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := console{os.Stdin, io.Discard, io.Discard}
+	if err := serve(t.Context(), quiet, s, nil); err == nil || !strings.Contains(err.Error(), "refund-ledgerd migrate") {
+		t.Errorf("without tables: %v", err)
+	}
+	if err := errors.Join(migrate(t.Context(), quiet, s, nil), seed(t.Context(), quiet, s, nil)); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := serving(t, s)
+	var out bytes.Buffer
+	if err := check(t.Context(), console{os.Stdin, &out, io.Discard}, contract.Options{URL: url, Token: token, Customer: "CUST-00001"}); err != nil {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
