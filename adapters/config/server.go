@@ -4,32 +4,36 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 // serverVariables are what refund-mcp reads.
 type serverVariables struct {
-	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
-	Transport   string `env:"MCP_TRANSPORT" envDefault:"stdio" doc:"how clients reach the server: stdio or http"`
-	Toolsets    string `env:"TOOLSETS" envDefault:"refunds" doc:"toolsets to offer, with commas between them, or all: refunds, history"`
-	ReadOnly    string `env:"READ_ONLY" envDefault:"false" doc:"true: tools that change state are neither listed nor callable"`
-	InputErrors string `env:"INPUT_ERRORS" envDefault:"protocol" doc:"protocol: invalid arguments are JSON-RPC errors; tool: tool results with isError, for hosts that hide protocol errors from the model"`
-	CallTimeout string `env:"CALL_TIMEOUT" envDefault:"30s" doc:"how long one call may take, 100ms to 10m"`
-	RequireKey  string `env:"REQUIRE_OPERATION_KEY" envDefault:"false" doc:"true: refuse calls that change state and whose host sent no operation key"`
-	Backend     string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers, gone at exit), sqlite, postgres or rest (a service)"`
-	SQLitePath  string `env:"LEDGER_SQLITE_PATH" doc:"the file of the backend sqlite; it is made if it is not there"`
-	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
-	RESTURL     string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
-	RESTToken   string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
-	RESTTimeout string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; below 5s it may be too short to be sure that nothing happened"`
-	PrincipalID string `env:"PRINCIPAL_ID" envDefault:"local" doc:"who calls on stdio"`
-	Kind        string `env:"PRINCIPAL_KIND" envDefault:"agent" doc:"agent, human or service"`
-	Tenant      string `env:"PRINCIPAL_TENANT" envDefault:"default" doc:"the tenant whose records are seen"`
-	Scopes      string `env:"PRINCIPAL_SCOPES" envDefault:"all" doc:"what the caller may do, with commas between, or all: every scope that an agent may hold"`
-	Plan        string `env:"PRINCIPAL_PLAN" envDefault:"pro" doc:"free, growth or pro"`
+	LogLevel         string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
+	Transport        string `env:"MCP_TRANSPORT" envDefault:"stdio" doc:"how clients reach the server: stdio or http"`
+	Toolsets         string `env:"TOOLSETS" envDefault:"refunds" doc:"toolsets to offer, with commas between them, or all: refunds, history, payables"`
+	ReadOnly         string `env:"READ_ONLY" envDefault:"false" doc:"true: tools that change state are neither listed nor callable"`
+	InputErrors      string `env:"INPUT_ERRORS" envDefault:"protocol" doc:"protocol: invalid arguments are JSON-RPC errors; tool: tool results with isError, for hosts that hide protocol errors from the model"`
+	CallTimeout      string `env:"CALL_TIMEOUT" envDefault:"30s" doc:"how long one call may take, 100ms to 10m"`
+	RequireKey       string `env:"REQUIRE_OPERATION_KEY" envDefault:"false" doc:"true: refuse calls that change state and whose host sent no operation key"`
+	Backend          string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers, gone at exit), sqlite, postgres or rest (a service)"`
+	SQLitePath       string `env:"LEDGER_SQLITE_PATH" doc:"the file of the backend sqlite; it is made if it is not there"`
+	PostgresURL      string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
+	RESTURL          string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
+	RESTToken        string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
+	RESTTimeout      string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; below 5s it may be too short to be sure that nothing happened"`
+	TolerancePercent string `env:"PAYABLES_PRICE_TOLERANCE_PERCENT" envDefault:"2" doc:"how far an invoiced unit price may differ from the ordered one, in percent: 0 to 1000, at most 6 decimals"`
+	ToleranceMinor   string `env:"PAYABLES_PRICE_TOLERANCE_MINOR" envDefault:"500" doc:"and at most by how many minor units (cents) for one unit; both must hold"`
+	PrincipalID      string `env:"PRINCIPAL_ID" envDefault:"local" doc:"who calls on stdio"`
+	Kind             string `env:"PRINCIPAL_KIND" envDefault:"agent" doc:"agent, human or service"`
+	Tenant           string `env:"PRINCIPAL_TENANT" envDefault:"default" doc:"the tenant whose records are seen"`
+	Scopes           string `env:"PRINCIPAL_SCOPES" envDefault:"all" doc:"what the caller may do, with commas between, or all: every scope that an agent may hold"`
+	Plan             string `env:"PRINCIPAL_PLAN" envDefault:"pro" doc:"free, growth or pro"`
 }
 
 // Transport says how clients reach the server.
@@ -52,6 +56,7 @@ type Server struct {
 	RequireOperationKey  bool
 	Store                Store
 	Principal            access.Principal
+	Tolerance            payables.Tolerance
 	// Shown are the effective settings, each variable and its value, secrets masked.
 	Shown [][2]string
 }
@@ -80,7 +85,21 @@ func ParseServer(environ, toolsets []string) (Server, error) {
 	}
 	c.Store.Service = p.service(c.Store.Backend, v.RESTURL, v.RESTToken, v.RESTTimeout)
 	c.Principal = p.principal(v)
+	c.Tolerance = p.tolerance(v.TolerancePercent, v.ToleranceMinor)
 	return c, errors.Join(p...)
+}
+
+// tolerance reads how far prices may differ.
+func (p *problems) tolerance(percent, minor string) payables.Tolerance {
+	part, err := payables.ParsePercent(percent)
+	if err != nil {
+		p.add("PAYABLES_PRICE_TOLERANCE_PERCENT", "%w", err)
+	}
+	most, err := strconv.ParseInt(minor, 10, 64)
+	if err != nil || most < 0 || most > payables.MaxMinor {
+		p.add("PAYABLES_PRICE_TOLERANCE_MINOR", "must be a whole number of 0 to %d", int64(payables.MaxMinor))
+	}
+	return payables.Tolerance{Percent: part, Minor: most}
 }
 
 // ServerVariables documents what refund-mcp reads.

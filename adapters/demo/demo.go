@@ -1,5 +1,6 @@
-// Package demo holds the customers that a fresh memory ledger starts with and
-// that `refund-ledgerd seed` writes: enough to try every answer of the tools.
+// Package demo holds the customers and invoices that a fresh memory ledger
+// starts with and that `refund-ledgerd seed` writes: enough to try every answer
+// of the tools.
 package demo
 
 import (
@@ -32,18 +33,26 @@ func Customers() []customers.Open {
 	}
 }
 
-// Seed opens the demo customers in the tenant, under keys of their own: seeding
-// twice changes nothing. It goes to the ledger directly, as part of setting it
-// up: there is no caller yet whom the application could permit it.
+// Seed opens the demo customers in the tenant and, if the ledger keeps
+// payables, brings in the demo invoices, under keys of their own: seeding twice
+// changes nothing. It goes to the ledger directly, as part of setting it up:
+// there is no caller yet whom the application could permit it.
 func Seed(ctx context.Context, l ports.Ledger, t access.Tenant, clock ports.Clock, ids ports.IDs) error {
+	var steps []step
 	for _, open := range Customers() {
+		steps = append(steps, step{"seed-" + open.ID.String(), open})
+	}
+	if _, ok := l.(ports.Payables); ok {
+		steps = append(steps, payablesSteps()...)
+	}
+	for _, s := range steps {
 		op := operation.Operation{
 			ID: ids.NewID(), Tenant: t, Principal: "seed", Tool: "seed",
-			Key: must(operation.ParseKey("seed-" + open.ID.String())),
+			Key: must(operation.ParseKey(s.key)),
 			At:  clock.Now().UTC().Truncate(time.Millisecond),
 		}
-		if _, err := l.Do(ctx, op, open); err != nil {
-			return fmt.Errorf("seeding %s: %w", open.ID, err)
+		if _, err := l.Do(ctx, op, s.cmd); err != nil {
+			return fmt.Errorf("seeding %s: %w", s.key, err)
 		}
 	}
 	return nil

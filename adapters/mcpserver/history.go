@@ -10,6 +10,7 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -45,6 +46,7 @@ type getOperationOut struct {
 	Tool         *string    `json:"tool,omitempty" jsonschema:"The tool that was called under the key."`
 	AskedAt      *string    `json:"askedAt,omitempty" jsonschema:"When it was asked for: ISO 8601, UTC."`
 	Result       *refundOut `json:"result,omitempty" jsonschema:"The refund, as trigger_refund answered it."`
+	Decision     *routeOut  `json:"decision,omitempty" jsonschema:"The decision about an invoice, as route_exception answered it."`
 }
 
 type verifyLedgerIn struct {
@@ -54,15 +56,17 @@ type verifyLedgerIn struct {
 type verifyLedgerOut struct {
 	Holds         bool      `json:"holds" jsonschema:"Whether everything that was checked holds."`
 	Customers     int64     `json:"customers" jsonschema:"How many accounts were recomputed from their entries."`
+	Vendors       int64     `json:"vendors" jsonschema:"How many vendors were recomputed from their entries; none if one customer was asked for."`
 	Entries       int64     `json:"entries" jsonschema:"How many journal entries were checked: number, link and hash."`
 	Postings      int64     `json:"postings" jsonschema:"How many postings were added up: debits equal credits in each entry."`
 	FirstBadEntry *badEntry `json:"firstBadEntry,omitempty" jsonschema:"The first entry that does not hold. Tell the operator."`
 }
 
 type badEntry struct {
-	CustomerID string `json:"customerId" jsonschema:"The customer whose history it is in."`
-	Entry      int64  `json:"entry" jsonschema:"The entry's number."`
-	Why        string `json:"why" jsonschema:"What does not hold."`
+	CustomerID *string `json:"customerId,omitempty" jsonschema:"The customer whose history it is in."`
+	VendorID   *string `json:"vendorId,omitempty" jsonschema:"The vendor whose history it is in."`
+	Entry      int64   `json:"entry" jsonschema:"The entry's number."`
+	Why        string  `json:"why" jsonschema:"What does not hold."`
 }
 
 const (
@@ -92,7 +96,7 @@ func historyTools() []tool {
 		}),
 		declare(declaration[verifyLedgerIn, verifyLedgerOut]{
 			Name: "verify_ledger", Toolset: "history", Title: "Verify the ledger",
-			About: "Recompute the journal of one customer, or of all: hashes, links, debits and credits, balances. " +
+			About: "Recompute the journal of one customer, or of all customers and vendors: hashes, links, debits and credits, balances. " +
 				"Call it when someone doubts a balance. Returns what was checked and whether it holds, with the first bad entry otherwise. " +
 				"Changes nothing.",
 			Scope: access.RefundRead, Idempotent: true,
@@ -153,6 +157,9 @@ func getOperation(ctx context.Context, a *app.App, c app.Call, in getOperationIn
 	if r, ok := o.Answer.(refunds.Refund); ok {
 		out.Result = new(refundWords(r))
 	}
+	if d, ok := o.Answer.(payables.Decision); ok {
+		out.Decision = new(routeWords(d, d.ID == o.Operation.ID))
+	}
 	return out, false, nil
 }
 
@@ -168,9 +175,14 @@ func verifyLedger(ctx context.Context, a *app.App, c app.Call, in verifyLedgerIn
 	if err != nil {
 		return verifyLedgerOut{}, false, err
 	}
-	out := verifyLedgerOut{Holds: v.Broken == nil, Customers: int64(v.Customers), Entries: int64(v.Entries), Postings: int64(v.Postings)}
+	out := verifyLedgerOut{Holds: v.Broken == nil, Customers: int64(v.Customers), Vendors: int64(v.Vendors), Entries: int64(v.Entries), Postings: int64(v.Postings)}
 	if v.Broken != nil {
-		out.FirstBadEntry = &badEntry{v.Broken.Subject.ID, v.Broken.Number, v.Broken.Why}
+		out.FirstBadEntry = &badEntry{Entry: v.Broken.Number, Why: v.Broken.Why}
+		if v.Broken.Subject.Kind == payables.VendorKind.Name {
+			out.FirstBadEntry.VendorID = &v.Broken.Subject.ID
+		} else {
+			out.FirstBadEntry.CustomerID = &v.Broken.Subject.ID
+		}
 	}
 	return out, false, nil
 }

@@ -47,7 +47,7 @@ func twin(t *testing.T, change func(*Options)) (*HTTP, access.Principal) {
 	if change != nil {
 		change(&o)
 	}
-	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: still{}, IDs: ids, CallTimeout: patience}, o)
+	s, err := New(&app.App{Ledger: store, Refunds: store, Payables: store, Journal: store, Clock: still{}, IDs: ids, CallTimeout: patience}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

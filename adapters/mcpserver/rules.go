@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -103,6 +106,46 @@ var rules = map[string]rule{
 		code:    "invalid_format",
 		words:   func(_, _ string) string { return "must be the nextCursor of the page before" },
 	},
+	"invoice_id": {
+		holds:   func(value, _ string) bool { _, err := payables.ParseInvoiceID(value); return err == nil },
+		keyword: func(s *jsonschema.Schema, _ string) { s.Pattern = payables.InvoiceIDPattern },
+		code:    "invalid_format",
+		words:   func(_, _ string) string { return "must be INV- followed by 4 to 12 digits, for example INV-1001" },
+	},
+	"vendor_id": {
+		holds:   func(value, _ string) bool { _, err := payables.ParseVendorID(value); return err == nil },
+		keyword: func(s *jsonschema.Schema, _ string) { s.Pattern = payables.PartyIDPattern },
+		code:    "invalid_format",
+		words: func(_, _ string) string {
+			return "must be 1 to 24 letters, digits or ._- and start with a letter or digit"
+		},
+	},
+	"invoice_cursor": {
+		holds:   func(value, _ string) bool { _, err := payables.ParseInvoiceID(value); return err == nil },
+		keyword: func(s *jsonschema.Schema, _ string) { s.Pattern = payables.InvoiceIDPattern },
+		code:    "invalid_format",
+		words:   func(_, _ string) string { return "must be the nextCursor of the page before" },
+	},
+	"currency": { // the form alone: which codes there are changes, a schema stays
+		holds:   func(value, _ string) bool { return currencyForm.MatchString(value) },
+		keyword: func(s *jsonschema.Schema, _ string) { s.Pattern = currencyForm.String() },
+		code:    "invalid_format",
+		words:   func(_, _ string) string { return "must be an upper-case ISO 4217 code such as USD" },
+	},
+	"invoice_status": oneOf(payables.Statuses()...),
+	"action":         oneOf(payables.Approve, payables.Hold, payables.Reject),
+	"reason_code":    oneOf(payables.ReasonCodes()...),
+	"note": { // as for a reason
+		holds: func(value, _ string) bool { _, err := payables.ParseNote(value); return err == nil },
+		keyword: func(s *jsonschema.Schema, _ string) {
+			s.MinLength, s.MaxLength = new(1), new(payables.MaxNote)
+		},
+		code: "invalid_text",
+		words: func(value, _ string) string {
+			_, err := payables.ParseNote(value)
+			return err.Error()
+		},
+	},
 	"reason": { // the schema counts code points of what is sent; trimming and format characters are the server's
 		holds: func(value, _ string) bool { _, err := refunds.ParseReason(value); return err == nil },
 		keyword: func(s *jsonschema.Schema, _ string) {
@@ -114,6 +157,26 @@ var rules = map[string]rule{
 			return strings.TrimPrefix(err.Error(), "the reason ")
 		},
 	},
+}
+
+var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// oneOf is the rule of a closed list.
+func oneOf[T fmt.Stringer](all ...T) rule {
+	var names []string
+	for _, x := range all {
+		names = append(names, x.String())
+	}
+	return rule{
+		holds: func(value, _ string) bool { return slices.Contains(names, value) },
+		keyword: func(s *jsonschema.Schema, _ string) {
+			for _, n := range names {
+				s.Enum = append(s.Enum, n)
+			}
+		},
+		code:  "invalid_value",
+		words: func(_, _ string) string { return "must be one of " + strings.Join(names, ", ") },
+	}
 }
 
 func whole(param string) int64 {

@@ -65,7 +65,7 @@ func judge(t *rapid.T, s desk, tool tool, doc string) []fault.Issue {
 
 // beyondSchema reports whether a document is judged by a rule that JSON Schema
 // can not say, so that the two may differ: the decimals of an amount, and what
-// a reason is trimmed of, does not count or may not contain.
+// a reason or a note is trimmed of, does not count or may not contain.
 func beyondSchema(value any, doc string) bool {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -81,10 +81,13 @@ func beyondSchema(value any, doc string) bool {
 			return true
 		}
 	}
-	if reason, ok := object["reason"].(string); ok {
-		return strings.TrimSpace(reason) != reason || strings.ContainsFunc(reason, func(r rune) bool {
+	for _, name := range []string{"reason", "note"} {
+		text, ok := object[name].(string)
+		if ok && (strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(r rune) bool {
 			return unicode.Is(unicode.Cf, r) || unicode.IsControl(r) || 0xe0000 <= r && r <= 0xe007f
-		})
+		})) {
+			return true
+		}
 	}
 	return false
 }
@@ -134,6 +137,8 @@ func plausible(s *jsonschema.Schema) *rapid.Generator[string] {
 		return rapid.OneOf(
 			rapid.SampledFrom([]string{`0`, `1`, `100`, `101`, `-1`, `1.0`, `1e2`, `2.5`, `100.0`, `1e2.0`[:3], `99999999999`}),
 			rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(-3, 103).Draw(t, "n")) }))
+	case "boolean":
+		return rapid.SampledFrom([]string{`true`, `false`})
 	case "string":
 		texts := []*rapid.Generator[string]{
 			rapid.SampledFrom([]string{"", " ", "CUST-00001", "CUST-00002", "CUST-99999", "cust-00001", "CUST-1", "CUST-000010", " CUST-00001", "CUST-00001\n", "CUST-٠٠٠٠١", "1", "0", "17", "a-b_C9", "a b", "Item arrived damaged", "short", "123456789", "1234567890", "zehn\u00fcml\u00e4u", "\U0001F468\u200d\U0001F469 broke it", "x\x00y and more text", "refund \u202e00.01 now"}),
@@ -141,9 +146,15 @@ func plausible(s *jsonschema.Schema) *rapid.Generator[string] {
 			rapid.StringMatching(`[0-9]{1,20}`),
 			rapid.StringMatching(`[A-Za-z0-9_-]{1,85}`),
 			rapid.Custom(func(t *rapid.T) string {
-				n := rapid.OneOf(rapid.IntRange(8, 12), rapid.IntRange(498, 502)).Draw(t, "length")
+				n := rapid.OneOf(rapid.IntRange(8, 12), rapid.IntRange(498, 502), rapid.IntRange(998, 1002)).Draw(t, "length")
 				return strings.Repeat(rapid.SampledFrom([]string{"x", "ü", "\U0001F600", "漢"}).Draw(t, "letter"), n)
 			}),
+		}
+		if s.Pattern != "" {
+			texts = append(texts, rapid.StringMatching(s.Pattern))
+		}
+		if len(s.Enum) > 0 {
+			texts = append(texts, rapid.Map(rapid.SampledFrom(s.Enum), func(v any) string { return v.(string) }))
 		}
 		return rapid.Map(rapid.OneOf(texts...), quoted)
 	}

@@ -292,7 +292,7 @@ func TestAReadOnlyServerHasNoToolsThatChange(t *testing.T) {
 	if out.failed == nil || out.failed.Message != "Unknown tool: trigger_refund" {
 		t.Errorf("it answers %s %+v", out.raw, out.failed)
 	}
-	if got := names(t, s); got != "get_customer_record get_operation list_refunds verify_ledger" {
+	if got := names(t, s); got != "get_customer_record get_invoice get_ledger_summary get_operation get_vendor_statement list_invoices list_refunds match_invoice_to_po verify_ledger" {
 		t.Errorf("it lists %s", got)
 	}
 }

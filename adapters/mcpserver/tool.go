@@ -122,7 +122,7 @@ func (t tool) listing() *mcp.Tool {
 
 // allTools is every tool of the server, in the order of the documentation.
 func allTools() []tool {
-	return slices.Concat(refundTools(), historyTools())
+	return slices.Concat(refundTools(), historyTools(), payablesTools())
 }
 
 // Toolsets returns the names of the toolsets there are.

@@ -94,7 +94,7 @@ func newServerFor(t testing.TB, who access.Principal, change func(*Options)) des
 	if change != nil {
 		change(&o)
 	}
-	s, err := New(&app.App{Ledger: store, Refunds: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 10 * time.Second}, o)
+	s, err := New(&app.App{Ledger: store, Refunds: store, Payables: store, Journal: store, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 10 * time.Second}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

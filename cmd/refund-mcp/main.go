@@ -23,6 +23,7 @@ import (
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // Exit codes.
@@ -100,7 +101,8 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		return exitFailed
 	}
 	defer closeStore(s, log)
-	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey}
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
+	a.Payables, _ = s.(ports.Payables)
 	o := mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		Log: log.Logger,

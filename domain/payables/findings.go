@@ -104,8 +104,8 @@ func says(format string) func(Finding) string {
 var messages = map[Code]func(Finding) string{
 	DuplicateInvoice:     says("The number is that of {invoices}, which was entered first. A duplicate can never be approved."),
 	NoLines:              says("The invoice has no lines."),
-	VendorMismatch:       says("The invoice is from vendor {found}, the order went to {expected}."),
-	CurrencyMismatch:     says("The invoice is in {found}, the order in {expected}."),
+	VendorMismatch:       orCredited("The invoice is from vendor {found}, the order went to {expected}.", "The credit note is from vendor {found}, the invoice {invoices} from {expected}."),
+	CurrencyMismatch:     orCredited("The invoice is in {found}, the order in {expected}.", "The credit note is in {found}, the invoice {invoices} in {expected}."),
 	MissingPO:            missing,
 	UnknownPOLine:        says("Billed, but the order has no such line; charges that were agreed are declared as tax or freight."),
 	UnitMismatch:         says("Billed in {found}, ordered in {expected}, and no conversion is known."),
@@ -114,11 +114,28 @@ var messages = map[Code]func(Finding) string{
 	BilledOverOrdered:    says("{found} billed in all, {expected} ordered."),
 	ChargeNotOrdered:     says("{found} charged, at most {expected} agreed."),
 	PriceVariance:        says("The unit price is {found}, ordered at {expected}: more than the tolerance."),
-	TotalMismatch:        says("The total is {found}; the lines, tax and freight come to {expected}."),
+	TotalMismatch:        mismatch,
 	CreditExceedsInvoice: says("{found} credited in all, {expected} can be credited on {invoices}."),
 	PriceWithinTolerance: says("The unit price is {found}, ordered at {expected}: within the tolerance."),
 	CompetingClaim:       says("Other open invoices claim the same {expected} received: {invoices}. With this one they bill {found}; not all can be approved."),
 	AlreadyDecided:       says("The invoice is {found}; that is final."),
+}
+
+// orCredited says the second if the finding names the invoice credited.
+func orCredited(order, invoice string) func(Finding) string {
+	return func(f Finding) string {
+		if len(f.Invoices) > 0 {
+			return says(invoice)(f)
+		}
+		return says(order)(f)
+	}
+}
+
+func mismatch(f Finding) string {
+	if f.Found == f.Expected {
+		return "The amount of a line is not its quantity times its unit price, rounded half up."
+	}
+	return says("The total is {found}; the lines, tax and freight come to {expected}.")(f)
 }
 
 func missing(f Finding) string {

@@ -45,12 +45,13 @@ type intake struct {
 	change  ledger.Change
 	done    customers.Imported
 	issues  []fault.Issue
+	seen    map[ledger.Ref]bool          // the documents looked at so far
 	records map[ledger.Ref]ledger.Record // as they are after what came in so far
 	order   []ledger.Ref                 // of records, as they were first changed
 }
 
 func newIntake(v ledger.View, command string, documents, lines int) (*intake, error) {
-	in := &intake{op: v.Op, command: command, view: v, records: map[ledger.Ref]ledger.Record{}}
+	in := &intake{op: v.Op, command: command, view: v, seen: map[ledger.Ref]bool{}, records: map[ledger.Ref]ledger.Record{}}
 	in.done = customers.Imported{ID: v.Op.ID, ImportedAt: v.Op.At}
 	if documents == 0 || documents > MaxImport || lines > MaxImportLines {
 		return nil, fault.Invalid([]fault.Issue{{Path: []any{}, Code: "import_size",
@@ -80,16 +81,21 @@ func current[R ledger.Record](in *intake, ref ledger.Ref) (R, bool) {
 	return ledger.Get[R](in.view, ref)
 }
 
+// twice finds an issue if the document stands in the import before.
+func (in *intake) twice(at int, r ledger.Record) {
+	ref := r.Ref()
+	if ref.ID != "" && in.seen[ref] {
+		in.issue(at, "id", "twice", ref.ID+" stands there twice")
+	}
+	in.seen[ref] = true
+}
+
 // known reports whether a document is there already, and finds an issue if it
 // has other facts.
 func known[R interface {
 	ledger.Record
 	facts() []operation.Fact
 }](in *intake, at int, r R) bool {
-	if _, twice := in.records[r.Ref()]; twice {
-		in.issue(at, "id", "twice", r.Ref().ID+" stands there twice")
-		return true
-	}
 	have, ok := ledger.Get[R](in.view, r.Ref())
 	if !ok {
 		return false
@@ -183,14 +189,15 @@ func (c ImportVendors) Decide(v ledger.View) (ledger.Change, error) {
 		return ledger.Change{}, err
 	}
 	for at, vendor := range c.Vendors {
+		before := len(in.issues)
+		in.twice(at, vendor)
 		if vendor.ID == (VendorID{}) {
 			in.issue(at, "id", "required", "is missing")
-			continue
 		}
 		if !isName(vendor.Name) {
-			in.issue(at, "name", "invalid", fmt.Sprintf("must have 1 to %d characters of one line that a reader sees", MaxName))
+			in.issue(at, "name", "invalid", fmt.Sprintf("must have 1 to %d characters of one line that a reader sees, without spaces around them", MaxName))
 		}
-		if known(in, at, vendor) {
+		if len(in.issues) > before || known(in, at, vendor) {
 			continue
 		}
 		if _, err := in.enter(Vendor{ID: vendor.ID, Name: vendor.Name}, entered(VendorKind, vendor.ID.text, vendor.facts())); err != nil {
@@ -261,6 +268,7 @@ func (c ImportOrders) Decide(v ledger.View) (ledger.Change, error) {
 	}
 	for at, o := range c.Orders {
 		before := len(in.issues)
+		in.twice(at, o)
 		checkOrder(in, at, o)
 		vendor, ok := current[Vendor](in, o.Vendor.Ref())
 		if !ok {
@@ -290,11 +298,14 @@ func checkOrder(in *intake, at int, o Order) {
 		in.issue(at, "currency", "required", "is missing")
 	}
 	checkAmount(in, at, "freight_limit", o.FreightLimit, o.Currency)
+	if o.TaxLimit.micro < 0 || o.TaxLimit.micro > MaxPercent*micro {
+		in.issue(at, "tax_limit", "out_of_range", fmt.Sprintf("must be 0 to %d percent", MaxPercent))
+	}
 	checkLines(in, at, len(o.Lines), 1, func(n int) int { return o.Lines[n].Line })
 	for n, l := range o.Lines {
 		field := fmt.Sprintf("lines[%d]", n)
 		checkAmount(in, at, field+".unit_price", l.UnitPrice, o.Currency)
-		if l.SKU == (SKU{}) || l.Unit == (Unit{}) || l.Quantity.micro <= 0 {
+		if l.SKU == (SKU{}) || l.Unit == (Unit{}) || !l.Quantity.valid() {
 			in.issue(at, field, "required", "must have a sku, a unit and a quantity")
 		}
 		if l.Description != "" && !isName(l.Description) {
@@ -414,6 +425,7 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 	}
 	for at, r := range c.Receipts {
 		before := len(in.issues)
+		in.twice(at, r)
 		order, ok := current[Order](in, r.Order.Ref())
 		if r.ID == (ReceiptID{}) || r.Movement == (Movement{}) || r.ReceivedAt == (Date{}) {
 			in.issue(at, "id", "required", "must be there, with a kind and received_at")
@@ -459,7 +471,7 @@ func receive(in *intake, at int, o Order, r Receipt) Order {
 		}
 		line := &o.Lines[place]
 		c, known := line.in(l.Unit)
-		if !known || l.Quantity.micro <= 0 {
+		if !known || !l.Quantity.valid() {
 			in.issue(at, field, "unit", "must have a quantity in a unit of the order's line, or one with a conversion")
 			continue
 		}
@@ -534,6 +546,7 @@ func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
 	}
 	for at, i := range c.Invoices {
 		before := len(in.issues)
+		in.twice(at, i)
 		checkInvoice(in, at, i)
 		vendor, ok := current[Vendor](in, i.Vendor.Ref())
 		if !ok {
@@ -586,7 +599,7 @@ func checkInvoice(in *intake, at int, i Invoice) {
 		field := fmt.Sprintf("lines[%d]", n)
 		checkAmount(in, at, field+".unit_price", l.UnitPrice, i.Currency)
 		checkAmount(in, at, field+".amount", l.Amount, i.Currency)
-		if l.Unit == (Unit{}) || l.Quantity.micro <= 0 {
+		if l.Unit == (Unit{}) || !l.Quantity.valid() {
 			in.issue(at, field, "required", "must have a unit and a quantity")
 		}
 		if l.OrderLine < 0 || l.OrderLine > MaxLineNumber {

@@ -2,6 +2,7 @@ package payables
 
 import (
 	"cmp"
+	"math"
 	"math/big"
 	"slices"
 
@@ -14,6 +15,9 @@ type Tolerance struct {
 	Percent Percent // of the ordered price
 	Minor   int64   // minor units for one unit of the order's line, >= 0
 }
+
+// DefaultTolerance is 2 % and 500 minor units.
+func DefaultTolerance() Tolerance { return Tolerance{Percent{2 * micro}, 500} }
 
 // Facts is what a match compares an invoice with, as it is on record.
 type Facts struct {
@@ -44,13 +48,20 @@ type Matched struct {
 // two adds up to the same findings. It fails only if a quantity can not be
 // computed exactly (PolicyViolation quantity_out_of_range).
 func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
-	m := matcher{invoice: i, facts: f, tolerance: t}
-	if err := exact(m.run); err != nil {
+	m, err := match(i, f, t)
+	if err != nil {
 		return Matched{}, err
 	}
-	order := FindingCodes()
+	return m, nil
+}
+
+// match returns, if a quantity can not be computed, what could be found without
+// it beside the error.
+func match(i Invoice, f Facts, t Tolerance) (Matched, error) {
+	m := matcher{invoice: i, facts: f, tolerance: t}
+	err := m.run()
 	slices.SortStableFunc(m.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Code), slices.Index(order, b.Code)), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(reported[a.Code], reported[b.Code]), cmp.Compare(a.Line, b.Line))
 	})
 	out := Matched{Findings: m.findings, Recommendation: Approve}
 	for _, x := range m.findings {
@@ -61,8 +72,17 @@ func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 			out.Blocking, out.Recommendation = true, Hold
 		}
 	}
-	return out, nil
+	return out, err
 }
+
+// reported is the place of each code in the order of a report.
+var reported = func() map[Code]int {
+	places := map[Code]int{}
+	for n, c := range FindingCodes() {
+		places[c] = n
+	}
+	return places
+}()
 
 // Has reports whether the code was found.
 func (m Matched) Has(c Code) bool {
@@ -78,58 +98,51 @@ type matcher struct {
 
 func (m *matcher) find(f Finding) { m.findings = append(m.findings, f) }
 
-func (m *matcher) run() {
-	i := m.invoice
+// run looks at one thing after the other. If one can not be computed, it says
+// so at the end and nothing is found about that one.
+func (m *matcher) run() (err error) {
+	step := func(find func()) {
+		before := len(m.findings)
+		if failed := exact(find); failed != nil {
+			m.findings, err = m.findings[:before], failed
+		}
+	}
+	i, o, c := m.invoice, m.facts.Order, m.facts.Credited
 	if first, dup := m.facts.Claim.Before(i.ID); dup {
 		m.find(Finding{Code: DuplicateInvoice, Invoices: []InvoiceID{first}})
 	}
 	if i.Document == Bill {
-		m.bill()
-	} else {
-		m.creditNote()
+		if len(i.Lines) == 0 {
+			m.find(Finding{Code: NoLines})
+		}
+		if o == nil {
+			m.find(Finding{Code: MissingPO, Found: i.Order.text})
+		} else {
+			m.parties(o.Vendor, o.Currency)
+			step(func() { m.lines(o) })
+			m.charges(o)
+		}
+	} else if c != nil {
+		m.parties(c.Vendor, c.Currency, c.ID)
+		step(func() { m.creditCap(c) })
+	} else if o != nil {
+		m.parties(o.Vendor, o.Currency)
 	}
 	m.total()
 	if i.Status.Final() {
 		m.find(Finding{Code: AlreadyDecided, Found: i.Status.name})
 	}
-}
-
-func (m *matcher) bill() {
-	i, o := m.invoice, m.facts.Order
-	if len(i.Lines) == 0 {
-		m.find(Finding{Code: NoLines})
-	}
-	if o == nil {
-		m.find(Finding{Code: MissingPO, Found: i.Order.text})
-		return
-	}
-	m.parties(o.Vendor, o.Currency)
-	m.lines(o)
-	m.charges(o)
-}
-
-func (m *matcher) creditNote() {
-	if o := m.facts.Order; o != nil {
-		m.parties(o.Vendor, o.Currency)
-	}
-	c := m.facts.Credited
-	if c == nil {
-		return
-	}
-	if m.facts.Order == nil {
-		m.parties(c.Vendor, c.Currency)
-	}
-	m.creditCap(c)
+	return err
 }
 
 // parties compares the vendor and the currency with those of the order, or of
-// the credited invoice.
-func (m *matcher) parties(v VendorID, c money.Currency) {
+// the credited invoice, which is named then.
+func (m *matcher) parties(v VendorID, c money.Currency, credited ...InvoiceID) {
 	if m.invoice.Vendor != v {
-		m.find(Finding{Code: VendorMismatch, Expected: v.text, Found: m.invoice.Vendor.text})
+		m.find(Finding{Code: VendorMismatch, Expected: v.text, Found: m.invoice.Vendor.text, Invoices: credited})
 	}
 	if m.invoice.Currency != c {
-		m.find(Finding{Code: CurrencyMismatch, Expected: c.String(), Found: m.invoice.Currency.String()})
+		m.find(Finding{Code: CurrencyMismatch, Expected: c.String(), Found: m.invoice.Currency.String(), Invoices: credited})
 	}
 }
 
@@ -234,7 +247,7 @@ func (m *matcher) price(b *billed, o OrderLine, l InvoiceLine, c conversion) {
 
 // holds reports whether a price is within the tolerance of the ordered one, and
 // by how much it differs: in minor units for one unit of the order's line,
-// rounded up, for an order among differences only.
+// rounded up and at most what 64 bits hold, for an order among differences only.
 func (t Tolerance) holds(price, ordered int64, c conversion) (within bool, difference int64) {
 	if c == one {
 		difference = price - ordered
@@ -251,10 +264,11 @@ func (t Tolerance) holds(price, ordered int64, c conversion) (within bool, diffe
 	part := new(big.Int).Mul(gap, big.NewInt(100*micro))
 	inPercent := part.Cmp(agreed.Mul(agreed, big.NewInt(t.Percent.micro))) <= 0
 	up := new(big.Int).Add(gap, new(big.Int).Sub(num, big.NewInt(1)))
-	if up.Div(up, num); !up.IsInt64() {
-		panic(errTooFine)
+	difference = math.MaxInt64
+	if up.Div(up, num); up.IsInt64() {
+		difference = up.Int64()
 	}
-	return inCap && inPercent, up.Int64()
+	return inCap && inPercent, difference
 }
 
 // rivalry is what other open invoices bill of one line of the order.
@@ -340,11 +354,22 @@ func (i Invoice) lines() money.Amount {
 
 // sum adds amounts of a document: MaxMinor and MaxLines keep them in 64 bits.
 func sum(a, b money.Amount) money.Amount {
-	s, err := a.Add(b)
+	s, err := add(a, b)
 	if err != nil {
 		panic("payables: " + err.Error())
 	}
 	return s
+}
+
+// add returns a + b. The zero value, of no currency, adds nothing.
+func add(a, b money.Amount) (money.Amount, error) {
+	switch {
+	case b == money.Amount{}:
+		return a, nil
+	case a == money.Amount{}:
+		return b, nil
+	}
+	return a.Add(b)
 }
 
 // total checks the document against itself: each amount is quantity times
@@ -361,7 +386,7 @@ func (m *matcher) total() {
 		}
 	}
 	right = sum(sum(right, i.Tax), i.Freight)
-	if wrong || right != i.Total {
+	if wrong || right.Minor() != i.Total.Minor() {
 		m.find(Finding{Code: TotalMismatch, Expected: right.Major(), Found: i.Total.Major()})
 	}
 }
@@ -380,7 +405,7 @@ func (m *matcher) creditCap(c *Invoice) {
 		all := c.Credited // an approved note is in it
 		if note.Status != Approved {
 			var err error
-			if all, err = all.Add(note.Total); err != nil {
+			if all, err = add(all, note.Total); err != nil {
 				panic(errTooFine)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -13,18 +12,25 @@ import (
 	"github.com/refundledger/refundledger/domain/text"
 )
 
-// MaxNumber bounds an invoice number, in code points.
-const MaxNumber = 64
+// MaxNumber bounds an invoice number, in bytes of UTF-8.
+const MaxNumber = 36
 
 // Number is an invoice number as the vendor wrote it.
 type Number struct{ written, normal string }
 
-// ParseNumber accepts 1 to [MaxNumber] characters of one line, at least one of
-// them a letter or a digit.
+var errNumber = fmt.Errorf("must be one line of 1 to %d bytes, at least one of them a letter or a digit, without spaces around it or characters that change the direction of text", MaxNumber)
+
+// ParseNumber accepts one line of 1 to [MaxNumber] bytes, at least one of
+// them a letter or a digit. Characters that nobody sees are kept, since the
+// vendor wrote them, but not those that [text.Parse] refuses.
 func ParseNumber(s string) (Number, error) {
+	trimmed, err := text.Parse(s, text.Bounds{Min: 1, Max: MaxNumber, MaxCodePoints: MaxNumber})
+	if err != nil || trimmed != s || len(s) > MaxNumber || !text.IsLine(seen(s)) {
+		return Number{}, errNumber
+	}
 	n := Number{s, normal(s)}
-	if utf8.RuneCountInString(s) > MaxNumber || !utf8.ValidString(s) || strings.TrimSpace(s) != s || !text.IsLine(withoutFormat(s)) || n.normal == "" {
-		return Number{}, fmt.Errorf("must be one line of 1 to %d characters, at least one of them a letter or a digit, without spaces around it", MaxNumber)
+	if n.normal == "" {
+		return Number{}, errNumber
 	}
 	return n, nil
 }
@@ -36,11 +42,19 @@ func (n Number) String() string { return n.written }
 // forms (NFKC) and case folded, white space, invisible characters and dashes,
 // slashes and dots gone, leading zeros stripped from each group of digits, and
 // the boundaries between groups kept: 0071-000345 is 71-345, and 10-0 is not
-// 1-00. A group of digits ends at a separator or a letter.
+// 1-00. A group of digits ends at a separator or a letter; digits of other
+// scripts are the figures that they are.
 func (n Number) Normal() string { return n.normal }
 
 func normal(s string) string {
-	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+	for {
+		// What is taken out or folded may let its neighbours compose.
+		folded := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(seen(s))))
+		if folded == s {
+			break
+		}
+		s = folded
+	}
 	var groups []string
 	var group strings.Builder
 	var digits bool // the group is one of digits
@@ -58,14 +72,12 @@ func normal(s string) string {
 		group.Reset()
 	}
 	for _, r := range s {
-		switch {
-		case unicode.Is(unicode.Cf, r): // nobody sees it, so it separates nothing
-			continue
-		case unicode.IsSpace(r), separates(r):
+		if unicode.IsSpace(r) || separates(r) {
 			end()
 			continue
 		}
-		if d := unicode.IsDigit(r); d != digits {
+		r, d := figure(r)
+		if d != digits {
 			end()
 			digits = d
 		}
@@ -81,12 +93,45 @@ func normal(s string) string {
 
 // separates reports whether r is a dash, a slash or a dot.
 func separates(r rune) bool {
-	return unicode.In(r, unicode.Pd) || strings.ContainsRune(`/\.·_`+"\u2212\u2044\u2215\u30fb", r)
+	return unicode.In(r, unicode.Pd, unicode.Dash, unicode.Hyphen) || strings.ContainsRune(separators, r)
 }
 
-func withoutFormat(s string) string {
+// separators are those that no property of Unicode tells: what serves as a dash
+// (modifier and set minus, hyphen bullet, heavy minus), a slash or a dot.
+const separators = "-_\u02d7\u2043\u2216\u2796" + "/\\\u2044\u2215\u29f5\u29f8" + ".\u00b7\u2022\u2027\u2219\u22c5\u3002"
+
+// figure returns the ASCII digit that stands for a decimal digit of any script.
+func figure(r rune) (rune, bool) {
+	switch {
+	case '0' <= r && r <= '9':
+		return r, true
+	case r < 0x80 || !unicode.IsDigit(r):
+		return r, false
+	}
+	// The digits of a script stand together, the zero first.
+	for _, x := range unicode.Nd.R16 {
+		if rune(x.Lo) <= r && r <= rune(x.Hi) {
+			return '0' + (r-rune(x.Lo))%10, true
+		}
+	}
+	for _, x := range unicode.Nd.R32 {
+		if rune(x.Lo) <= r && r <= rune(x.Hi) {
+			return '0' + (r-rune(x.Lo))%10, true
+		}
+	}
+	return r, false
+}
+
+// unseen reports whether a reader sees nothing of r: format characters and what
+// else Unicode lets a display ignore.
+func unseen(r rune) bool {
+	return r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// seen returns s without what nobody sees.
+func seen(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
+		if unseen(r) {
 			return -1
 		}
 		return r

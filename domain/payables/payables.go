@@ -21,6 +21,7 @@ package payables
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
@@ -44,9 +45,9 @@ const (
 
 // The forms of ids, as regular expressions.
 const (
-	InvoiceIDPattern = `^INV-\d{4,18}$`
+	InvoiceIDPattern = `^INV-\d{4,12}$`
 	// PartyIDPattern is the form of the ids of vendors, orders and receipts.
-	PartyIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`
+	PartyIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$`
 	// UnitPattern is the form of units, and SKUPattern that of article numbers.
 	UnitPattern = `^[A-Za-z0-9]{1,12}$`
 	SKUPattern  = `^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`
@@ -65,7 +66,7 @@ type InvoiceID struct{ text string }
 // ParseInvoiceID accepts what matches [InvoiceIDPattern].
 func ParseInvoiceID(s string) (InvoiceID, error) {
 	if !invoiceForm.MatchString(s) {
-		return InvoiceID{}, fmt.Errorf("must be INV- followed by 4 to 18 digits, for example INV-1001")
+		return InvoiceID{}, fmt.Errorf("must be INV- followed by 4 to 12 digits, for example INV-1001")
 	}
 	return InvoiceID{s}, nil
 }
@@ -80,7 +81,10 @@ func (id InvoiceID) Ref() ledger.Ref { return ledger.Ref{Kind: InvoiceKind, ID: 
 type VendorID struct{ text string }
 
 // ParseVendorID accepts what matches [PartyIDPattern].
-func ParseVendorID(s string) (VendorID, error) { return VendorID{s}, party(s) }
+func ParseVendorID(s string) (VendorID, error) {
+	id, err := party(s)
+	return VendorID{id}, err
+}
 
 // String returns the id as it is written.
 func (id VendorID) String() string { return id.text }
@@ -92,7 +96,10 @@ func (id VendorID) Ref() ledger.Ref { return ledger.Ref{Kind: VendorKind, ID: id
 type OrderID struct{ text string }
 
 // ParseOrderID accepts what matches [PartyIDPattern].
-func ParseOrderID(s string) (OrderID, error) { return OrderID{s}, party(s) }
+func ParseOrderID(s string) (OrderID, error) {
+	id, err := party(s)
+	return OrderID{id}, err
+}
 
 // String returns the id as it is written.
 func (id OrderID) String() string { return id.text }
@@ -104,7 +111,10 @@ func (id OrderID) Ref() ledger.Ref { return ledger.Ref{Kind: OrderKind, ID: id.t
 type ReceiptID struct{ text string }
 
 // ParseReceiptID accepts what matches [PartyIDPattern].
-func ParseReceiptID(s string) (ReceiptID, error) { return ReceiptID{s}, party(s) }
+func ParseReceiptID(s string) (ReceiptID, error) {
+	id, err := party(s)
+	return ReceiptID{id}, err
+}
 
 // String returns the id as it is written.
 func (id ReceiptID) String() string { return id.text }
@@ -112,11 +122,11 @@ func (id ReceiptID) String() string { return id.text }
 // Ref names the record of the receipt.
 func (id ReceiptID) Ref() ledger.Ref { return ledger.Ref{Kind: ReceiptKind, ID: id.text} }
 
-func party(s string) error {
+func party(s string) (string, error) {
 	if !partyForm.MatchString(s) {
-		return fmt.Errorf("must be 1 to 40 letters, digits or ._- and start with a letter or digit")
+		return "", fmt.Errorf("must be 1 to 24 letters, digits or ._- and start with a letter or digit")
 	}
-	return nil
+	return s, nil
 }
 
 // Unit is a unit of measure as the documents write it: EA, BOX, kg. Two units
@@ -164,8 +174,7 @@ func (d Date) String() string { return d.text }
 
 // isName reports whether s can be a vendor's name or a line's description.
 func isName(s string) bool {
-	n := text.Visible(s)
-	return n >= 1 && n <= MaxName && text.IsLine(s)
+	return text.Visible(s) <= MaxName && strings.TrimSpace(seen(s)) != "" && strings.TrimSpace(s) == s && text.IsLine(s)
 }
 
 // InvoiceNotFound is the fault for an invoice that does not exist in the tenant.

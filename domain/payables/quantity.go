@@ -2,6 +2,7 @@ package payables
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 	"strconv"
@@ -31,6 +32,9 @@ func ParseQuantity(literal string) (Quantity, error) {
 	}
 	return Quantity{m}, err
 }
+
+// valid reports whether a document may say so.
+func (q Quantity) valid() bool { return 0 < q.micro && q.micro <= MaxQuantity*micro }
 
 // QuantityOfMicro makes a quantity of millionths, as a store keeps it.
 func QuantityOfMicro(m int64) Quantity { return Quantity{m} }
@@ -129,11 +133,10 @@ type Ratio struct {
 // RestoreRatio makes a fraction of what a store keeps. It refuses one that is
 // not in lowest terms with a denominator above 0.
 func RestoreRatio(numerator, denominator int64) (Ratio, error) {
-	r := ratioOf(numerator, max(denominator, 1))
-	if n, d := r.Fraction(); denominator < 1 || n != numerator || d != denominator {
+	if denominator < 1 || numerator == math.MinInt64 || gcd(max(numerator, -numerator), denominator) != 1 {
 		return Ratio{}, fmt.Errorf("payables: %d/%d is no fraction in lowest terms", numerator, denominator)
 	}
-	return r, nil
+	return ratioOf(numerator, denominator), nil
 }
 
 // Fraction returns the numerator and the denominator, which is above 0.
@@ -141,7 +144,8 @@ func (r Ratio) Fraction() (numerator, denominator int64) {
 	return r.numerator, max(r.denominator, 1)
 }
 
-// ratioOf reduces n/d, d > 0.
+// ratioOf reduces n/d, d > 0 and n more than the least 64 bits hold, so that -n
+// fits too.
 func ratioOf(n, d int64) Ratio {
 	g := gcd(max(n, -n), d)
 	if d /= g; d == 1 {
@@ -160,7 +164,7 @@ func gcd(a, b int64) int64 {
 // ratioOfBig panics with errTooFine on what does not fit: [exact] turns it into
 // a fault.
 func ratioOfBig(r *big.Rat) Ratio {
-	if !r.Num().IsInt64() || !r.Denom().IsInt64() {
+	if !r.Num().IsInt64() || !r.Denom().IsInt64() || r.Num().Int64() == math.MinInt64 {
 		panic(errTooFine)
 	}
 	return ratioOf(r.Num().Int64(), r.Denom().Int64())
@@ -190,7 +194,7 @@ func (r Ratio) big() *big.Rat { return big.NewRat(r.Fraction()) }
 func (r Ratio) plus(x Ratio) Ratio {
 	n, d := r.Fraction()
 	m, e := x.Fraction()
-	if sum := n + m; d == e && (sum > n) == (m > 0) {
+	if sum := n + m; d == e && (sum > n) == (m > 0) && sum != math.MinInt64 {
 		return ratioOf(sum, d)
 	}
 	return ratioOfBig(new(big.Rat).Add(r.big(), x.big()))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
@@ -68,27 +69,37 @@ type Verdict struct {
 }
 
 // Decide matches the invoice again and reports what the request changes, or why
-// it may not: Conflict already_decided; PolicyViolation override_incomplete,
-// override_not_permitted, duplicate_invoice, blocking_findings or
-// reason_without_finding. The vendor is the invoice's.
+// it may not, the first of these that holds: Conflict already_decided;
+// PolicyViolation duplicate_invoice, override_incomplete,
+// override_not_permitted, reason_without_finding or blocking_findings, and
+// quantity_out_of_range if the match can not be computed. An invoice that can
+// not be matched can still be held, and rejected for what was found. The vendor
+// is the invoice's.
 func Decide(i Invoice, v Vendor, f Facts, r Request, a Authority, op operation.Operation) (Verdict, error) {
-	if i.ID != r.Invoice || v.ID != i.Vendor {
+	switch {
+	case i.ID != r.Invoice || v.ID != i.Vendor:
 		return Verdict{}, fmt.Errorf("payables: a request about %s, the invoice %s and the vendor %s", r.Invoice, i.ID, v.ID)
+	case r.Action == Action{} || r.Reason == ReasonCode{}:
+		return Verdict{}, fmt.Errorf("payables: a request about %s without an action or a reason", r.Invoice)
 	}
 	if d := i.Decision; d != nil && d.same(r) {
 		return Verdict{Decision: *d}, nil
 	}
 	if i.Status.Final() {
+		d := Decided{Status: i.Status.name}
+		if i.Decision != nil {
+			d.Action, d.ReasonCode = i.Decision.Action.name, i.Decision.Reason.name
+		}
 		return Verdict{}, fault.New(fault.Conflict, "already_decided",
-			"The invoice %s is %s, which is final. Do not try again; tell the user who decided and when, as get_invoice shows it.", i.ID, i.Status).
-			With(Decided{i.Status.name, i.Decision.Action.name, i.Decision.Reason.name})
+			"The invoice %s is %s, which is final. Do not try again; tell the user who decided and when, as get_invoice shows it.", i.ID, i.Status).With(d)
 	}
 	f.Rivals = nil
-	m, err := Match(i, f, a.Tolerance)
-	if err != nil {
-		return Verdict{}, err
+	m, unmatched := match(i, f, a.Tolerance)
+	err := permitted(i, m, r, a)
+	if err == nil && r.Action == Approve {
+		err = unmatched
 	}
-	if err := permitted(i, m, r, a); err != nil {
+	if err != nil {
 		return Verdict{}, err
 	}
 	var out Verdict
@@ -125,7 +136,7 @@ func permitted(i Invoice, m Matched, r Request, a Authority) error {
 	case r.Action == Approve && m.Has(DuplicateInvoice):
 		return fault.New(fault.PolicyViolation, "duplicate_invoice",
 			"The invoice %s is a duplicate and can never be approved, not by an override either. Reject it with the reason DUPLICATE_INVOICE.", i.ID).With(blocking)
-	case override && (!r.Override || r.Reason != ManualOverride || text.Visible(r.Note.text) < MinOverrideNote):
+	case override && (!r.Override || r.Reason != ManualOverride || utf8.RuneCountInString(seen(r.Note.text)) < MinOverrideNote):
 		return fault.New(fault.PolicyViolation, "override_incomplete",
 			"An override needs override true, the reason MANUAL_OVERRIDE and a note of at least %d characters, by a person who may. Hold the invoice instead.", MinOverrideNote).With(blocking)
 	case override && !a.MayOverride:
@@ -190,11 +201,10 @@ func settle(i Invoice, v Vendor, f Facts, m Matched, r Request, a Authority, op 
 	} else if err != nil {
 		return Verdict{}, err
 	}
-	kept := m.Findings[:min(len(m.Findings), MaxFindings)]
 	out.Decision = Decision{
 		ID: op.ID, Invoice: i.ID, Vendor: v.ID, Number: out.Entry.Number(),
 		Action: r.Action, Reason: r.Reason, Override: r.Override, Note: r.Note.text,
-		DecidedBy: op.Principal, DecidedAt: op.At, Findings: kept, Omitted: len(m.Findings) - len(kept),
+		DecidedBy: op.Principal, DecidedAt: op.At, Findings: kept(m), Omitted: len(m.Findings) - len(kept(m)),
 	}
 	i.Status, i.Decision = r.Action.Status(), &out.Decision
 	out.Invoice = i
@@ -255,7 +265,7 @@ func consume(i Invoice, o *Order) (*Order, error) {
 	}
 	if i.Currency == o.Currency {
 		var err error
-		if after.FreightBilled, err = o.FreightBilled.Add(i.Freight); err != nil {
+		if after.FreightBilled, err = add(o.FreightBilled, i.Freight); err != nil {
 			return nil, errTooFine
 		}
 	}
@@ -271,7 +281,7 @@ func giveBack(note Invoice, f Facts) (*Order, *Invoice, error) {
 	}
 	invoice := f.Credited.withLines()
 	if note.Currency == invoice.Currency {
-		all, err := invoice.Credited.Add(note.Total)
+		all, err := add(invoice.Credited, note.Total)
 		if err != nil {
 			return nil, nil, errTooFine
 		}
@@ -383,10 +393,26 @@ func (r Request) evidence(m Matched, a Authority) []operation.Fact {
 	return append(r.facts(),
 		operation.Fact{Name: "tolerance_percent", Value: a.Tolerance.Percent.String()},
 		operation.Fact{Name: "tolerance_minor", Value: strconv.FormatInt(a.Tolerance.Minor, 10)},
-		operation.Fact{Name: factFindings, Value: codes(m.Findings[:min(len(m.Findings), MaxFindings)])})
+		operation.Fact{Name: factFindings, Value: codes(kept(m))},
+		operation.Fact{Name: factDigest, Value: findingsDigest(kept(m), len(m.Findings)-len(kept(m)))})
 }
 
 const factFindings = "findings"
+
+// kept are the findings that are kept with a decision.
+func kept(m Matched) []Finding { return m.Findings[:min(len(m.Findings), MaxFindings)] }
+
+// findingsDigest is the digest of all that findings say, and of how many more
+// there were.
+func findingsDigest(findings []Finding, omitted int) string {
+	facts := []operation.Fact{{Name: "omitted", Value: strconv.Itoa(omitted)}}
+	for _, f := range findings {
+		facts = append(facts,
+			operation.Fact{Name: "finding", Value: f.Code.name}, operation.Fact{Name: "line", Value: strconv.Itoa(f.Line)},
+			operation.Fact{Name: "expected", Value: f.Expected}, operation.Fact{Name: "found", Value: f.Found}, operation.Fact{Name: "invoices", Value: f.names()})
+	}
+	return digest(factFindings, facts)
+}
 
 // codes are the codes of findings, each with its line.
 func codes(findings []Finding) string {
@@ -453,11 +479,12 @@ func (d Decision) Verify(there bool, e journal.Entry) error {
 	switch op := e.Operation(); {
 	case !there:
 		why = "the decision that it recorded is not on record"
-	case d.ID != op.ID || !d.DecidedAt.Equal(op.At) || d.DecidedBy != op.Principal || d.Number != e.Number():
-		why = "the decision on record has another id, time, principal or number"
-	case !startsWith(facts, Request{d.Invoice, d.Action, d.Reason, d.Override, Note{d.Note}}.facts()):
+	case d.ID != op.ID || !d.DecidedAt.Equal(op.At) || d.DecidedBy != op.Principal || d.Vendor.Subject() != e.Subject() || d.Number != e.Number():
+		why = "the decision on record has another id, time, principal, vendor or number"
+	case e.Command() != RouteName || !startsWith(facts, Request{d.Invoice, d.Action, d.Reason, d.Override, Note{d.Note}}.facts()):
 		why = "the decision on record has another request"
-	case !slices.Contains(facts, operation.Fact{Name: factFindings, Value: codes(d.Findings)}):
+	case !slices.Contains(facts, operation.Fact{Name: factFindings, Value: codes(d.Findings)}),
+		!slices.Contains(facts, operation.Fact{Name: factDigest, Value: findingsDigest(d.Findings, d.Omitted)}):
 		why = "the decision on record has other findings"
 	default:
 		return nil
