@@ -30,7 +30,7 @@ race: ## run all tests under the race detector: needs a C compiler
 evals: ## run the scripted agent trajectories, a line per case
 	$(GO) run ./evals
 
-clients: ## check the server with the official TypeScript clients and the MCP Inspector: needs Node and npm
+clients: ## check the server with the official TypeScript clients, the MCP Inspector and the conformance suite: needs Node and npm
 	LEDGER_TEST_CLIENTS=1 $(GO) test -count=1 -v ./evals/clients
 
 lint: ## formatting, vet and staticcheck

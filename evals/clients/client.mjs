@@ -1,21 +1,32 @@
 // Lists and calls the server's tools with the official TypeScript clients.
-// node client.mjs v1|v2 SERVER
+// node client.mjs v1|v2|v2-2026-07-28 COMMAND
+// node client.mjs v1|v2|v2-2026-07-28 URL TOKEN
 import assert from "node:assert/strict";
 
-const [era, server] = process.argv.slice(2);
-const { Client, StdioClientTransport } =
+const [era, server, token] = process.argv.slice(2);
+const { Client, StdioClientTransport, StreamableHTTPClientTransport } =
   era === "v1"
     ? {
         ...(await import("@modelcontextprotocol/sdk/client/index.js")),
         ...(await import("@modelcontextprotocol/sdk/client/stdio.js")),
+        ...(await import("@modelcontextprotocol/sdk/client/streamableHttp.js")),
       }
     : {
         ...(await import("@modelcontextprotocol/client")),
         ...(await import("@modelcontextprotocol/client/stdio")),
       };
 
-const client = new Client({ name: `typescript-${era}`, version: "1" });
-await client.connect(new StdioClientTransport({ command: server, stderr: "inherit" }));
+const [, pin] = era.split(/^v2-/);
+const client = new Client(
+  { name: `typescript-${era}`, version: "1" },
+  pin && { versionNegotiation: { mode: { pin } } },
+);
+await client.connect(
+  token
+    ? new StreamableHTTPClientTransport(new URL(server), { requestInit: { headers: { Authorization: `Bearer ${token}` } } })
+    : new StdioClientTransport({ command: server, stderr: "inherit" }),
+);
+if (pin) assert.equal(client.getNegotiatedProtocolVersion(), pin);
 
 const names = (await client.listTools()).tools.map((t) => t.name).sort();
 assert.deepEqual(names, ["get_customer_record", "trigger_refund"]);
