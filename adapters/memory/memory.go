@@ -1,5 +1,5 @@
-// Package memory keeps the ledger in the memory of one process: one lock,
-// decide, apply. It is the reference model that the other adapters are compared
+// Package memory keeps the ledger in the memory of one process: lock, decide,
+// apply. It is the reference model that the other adapters are compared
 // with, and what the server starts with when nothing is configured. Nothing
 // survives the process.
 package memory
@@ -22,19 +22,32 @@ import (
 )
 
 // Store is a ledger in memory. The zero value is not ready; use [New].
+//
+// A write holds the lock of each record that it names from before it reads them
+// until it is applied, so that what it decided on can not change meanwhile;
+// decisions on different records run at once. What is in the maps is read and
+// changed under mu, which no decision holds: it is where the writes have their
+// total order.
 type Store struct {
+	locks locks
+
 	mu      sync.RWMutex
 	tenants map[access.Tenant]*books
 }
 
 // books are the records of one tenant.
 type books struct {
-	records  map[ledger.Ref]ledger.Record
-	outcomes map[scope]*ledger.Outcome
-	entries  map[journal.Subject][]*journal.Entry
-	refunds  map[customers.ID][]ledger.Record // the same values as in records, oldest first
-	accounts []customers.ID                   // in order
+	records   map[ledger.Ref]ledger.Record // but refunds and entries
+	outcomes  map[scope]*ledger.Outcome
+	histories map[journal.Subject]*history
+	accounts  []customers.ID // in order
 	documents
+}
+
+// history is what was booked for one subject.
+type history struct {
+	entries []*journal.Entry
+	refunds []ledger.Record // of a customer, oldest first
 }
 
 // scope is where an operation key is unique.
@@ -44,49 +57,60 @@ type scope struct {
 }
 
 // New returns an empty ledger.
-func New() *Store { return &Store{tenants: map[access.Tenant]*books{}} }
+func New() *Store { return &Store{locks: newLocks(), tenants: map[access.Tenant]*books{}} }
 
-// Do decides and applies under one lock.
+// Do decides under the locks of the records named, and applies.
 func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
 	if err := ledger.Check(op); err != nil {
 		return ledger.Outcome{}, err
 	}
-	fingerprint := operation.FingerprintOf(cmd.Name(), cmd.Facts())
+	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: operation.FingerprintOf(cmd.Name(), cmd.Facts())}
+	reads := cmd.Reads()
+	held := s.locks.lock(reads)
+	defer s.locks.unlock(held)
+	view, before := s.begin(op, reads)
+	if before != nil {
+		return before.Replay(o.Command, o.Fingerprint)
+	}
+	change, err := ledger.Decide(cmd, view)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	if err := placed(change); err != nil {
+		return ledger.Outcome{}, err
+	}
+	o.Answer = change.Answer
+	if before := s.apply(o, reads, change); before != nil {
+		return before.Replay(o.Command, o.Fingerprint)
+	}
+	return *o, nil
+}
+
+// begin reads what is named, or returns the outcome that there is under the key
+// already.
+func (s *Store) begin(op operation.Operation, reads []ledger.Ref) (ledger.View, *ledger.Outcome) {
+	v := ledger.NewView(op, len(reads))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.tenants[op.Tenant]
 	if b == nil {
 		b = &books{
-			records: map[ledger.Ref]ledger.Record{}, outcomes: map[scope]*ledger.Outcome{},
-			entries: map[journal.Subject][]*journal.Entry{}, refunds: map[customers.ID][]ledger.Record{},
+			records: map[ledger.Ref]ledger.Record{}, outcomes: map[scope]*ledger.Outcome{}, histories: map[journal.Subject]*history{},
 		}
 		s.tenants[op.Tenant] = b
 	}
-	at := scope{op.Principal, op.Key}
-	if o, done := b.outcomes[at]; done {
-		return o.Replay(cmd.Name(), fingerprint)
+	if o, done := b.outcomes[scope{op.Principal, op.Key}]; done {
+		return v, o
 	}
-	reads := cmd.Reads()
-	v := ledger.NewView(op, len(reads))
 	for _, ref := range reads {
 		v.Put(ref, b.at(ref))
 	}
-	change, err := ledger.Decide(cmd, v)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	if err := b.apply(change); err != nil {
-		return ledger.Outcome{}, err
-	}
-	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
-	b.outcomes[at] = o
-	return *o, nil
+	return v, nil
 }
 
-// apply stores a change, whole or not at all: what it can not keep it finds
-// before it stores anything. That the entries follow the histories is checked
-// by [ledger.Decide], under the same lock.
-func (b *books) apply(c ledger.Change) error {
+// placed finds what can not be kept, before anything is. That the entries follow
+// the histories is checked by [ledger.Decide], under the same locks.
+func placed(c ledger.Change) error {
 	for _, r := range c.Put {
 		if !kept(r) {
 			return fmt.Errorf("memory: no place for a %T", r)
@@ -94,16 +118,6 @@ func (b *books) apply(c ledger.Change) error {
 	}
 	if !kept(c.Answer) {
 		return fmt.Errorf("memory: no place for a %T", c.Answer)
-	}
-	for _, r := range c.Put {
-		b.put(r)
-	}
-	switch c.Answer.(type) {
-	case refunds.Refund, payables.Decision:
-		b.put(c.Answer)
-	}
-	for _, e := range c.Entries {
-		b.entries[e.Subject()] = append(b.entries[e.Subject()], &e)
 	}
 	return nil
 }
@@ -118,29 +132,65 @@ func kept(r ledger.Record) bool {
 	return false
 }
 
+// apply stores the change and its outcome, unless a write of other records was
+// first under the key: then it stores nothing and returns that one's outcome.
+func (s *Store) apply(o *ledger.Outcome, reads []ledger.Ref, c ledger.Change) (before *ledger.Outcome) {
+	at := scope{o.Operation.Principal, o.Operation.Key}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.tenants[o.Operation.Tenant]
+	if before, done := b.outcomes[at]; done {
+		return before
+	}
+	for _, r := range c.Put {
+		b.put(r)
+	}
+	// An answer that was not named is a record that the decision made: its name
+	// has the entry's number in it.
+	if !slices.Contains(reads, c.Answer.Ref()) {
+		b.put(c.Answer)
+	}
+	for i := range c.Entries {
+		h := b.history(c.Entries[i].Subject())
+		h.entries = append(h.entries, &c.Entries[i])
+	}
+	b.outcomes[at] = o
+	return nil
+}
+
+// history returns the history of the subject, which may be empty yet.
+func (b *books) history(s journal.Subject) *history {
+	h := b.histories[s]
+	if h == nil {
+		h = &history{}
+		b.histories[s] = h
+	}
+	return h
+}
+
 func (b *books) put(record ledger.Record) {
-	ref := record.Ref()
 	switch r := record.(type) {
+	case refunds.Refund:
+		h := b.history(r.Customer.Subject())
+		h.refunds = append(h.refunds, record) // numbers only grow
+		return
 	case customers.Account:
-		if b.records[ref] == nil {
+		if b.records[r.Ref()] == nil {
 			at, _ := slices.BinarySearchFunc(b.accounts, r.ID, compareIDs)
 			b.accounts = slices.Insert(b.accounts, at, r.ID)
 		}
-	case refunds.Refund:
-		b.refunds[r.Customer] = append(b.refunds[r.Customer], record) // numbers only grow
 	case refunds.Reversal:
-		list := b.refunds[r.Customer]
+		list := b.history(r.Customer.Subject()).refunds
 		at, _ := slices.BinarySearchFunc(list, r.Refund, compareNumber)
 		reversed := list[at].(refunds.Refund)
 		reversed.Status = refunds.Reversed
 		list[at] = reversed
-		b.records[reversed.Ref()] = reversed
 	case payables.Vendor, payables.Invoice, payables.Receipt:
-		if b.records[ref] == nil {
+		if b.records[record.Ref()] == nil {
 			b.documents.add(record)
 		}
 	}
-	b.records[ref] = record
+	b.records[record.Ref()] = record
 }
 
 func compareIDs(a, b customers.ID) int { return strings.Compare(a.String(), b.String()) }
@@ -149,7 +199,7 @@ func compareNumber(r ledger.Record, number int64) int {
 	return cmp.Compare(r.(refunds.Refund).Number, number)
 }
 
-// Load reads under a shared lock.
+// Load implements ports.Ledger.
 func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
 	v := ledger.NewView(operation.Operation{Tenant: t}, len(refs))
 	s.mu.RLock()
@@ -172,14 +222,28 @@ func (b *books) at(ref ledger.Ref) ledger.Record {
 		return b.outcome(ref)
 	case ledger.EntryKind:
 		return b.entry(ref)
+	case refunds.Kind:
+		return b.refund(ref)
 	}
 	return b.records[ref]
 }
 
 func (b *books) entry(ref ledger.Ref) ledger.Record {
 	subject, number, ok := ledger.ParseEntryRef(ref)
-	if entries := b.entries[subject]; ok && number >= 1 && number <= int64(len(entries)) {
-		return ledger.Booked{Entry: *entries[number-1]}
+	if h := b.histories[subject]; ok && h != nil && number >= 1 && number <= int64(len(h.entries)) {
+		return ledger.Booked{Entry: *h.entries[number-1]}
+	}
+	return nil
+}
+
+func (b *books) refund(ref ledger.Ref) ledger.Record {
+	customer, number, ok := refunds.ParseRef(ref)
+	h := b.histories[customer.Subject()]
+	if !ok || h == nil {
+		return nil
+	}
+	if at, found := slices.BinarySearchFunc(h.refunds, number, compareNumber); found {
+		return h.refunds[at]
 	}
 	return nil
 }
@@ -196,15 +260,22 @@ func (b *books) outcome(ref ledger.Ref) ledger.Record {
 	return nil
 }
 
+// history returns what was booked for the subject, if anything was. The caller
+// holds mu.
+func (s *Store) history(t access.Tenant, subject journal.Subject) history {
+	if b := s.tenants[t]; b != nil {
+		if h := b.histories[subject]; h != nil {
+			return *h
+		}
+	}
+	return history{}
+}
+
 // ListRefunds implements ports.Refunds.
 func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID, before int64, limit int) ([]refunds.Refund, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	b := s.tenants[t]
-	if b == nil {
-		return nil, nil
-	}
-	list := b.refunds[c]
+	list := s.history(t, c.Subject()).refunds
 	end := len(list)
 	if before > 0 {
 		end, _ = slices.BinarySearchFunc(list, before, compareNumber)
@@ -240,11 +311,7 @@ func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string,
 func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journal.Subject, after int64, limit int) ([]journal.Entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	b := s.tenants[t]
-	if b == nil {
-		return nil, nil
-	}
-	all := b.entries[subject]
+	all := s.history(t, subject).entries
 	rest := all[min(max(after, 0), int64(len(all))):] // entry n stands at n-1
 	var page []journal.Entry
 	for _, e := range rest[:min(max(limit, 0), len(rest))] {

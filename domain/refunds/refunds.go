@@ -190,6 +190,17 @@ func RefOf(c customers.ID, number int64) ledger.Ref {
 	return ledger.Ref{Kind: Kind, ID: c.String() + "/" + strconv.FormatInt(number, 10)}
 }
 
+// ParseRef takes apart what [RefOf] put together.
+func ParseRef(ref ledger.Ref) (c customers.ID, number int64, ok bool) {
+	customer, text, _ := strings.Cut(ref.ID, "/")
+	c, err := customers.ParseID(customer)
+	if err != nil || ref.Kind != Kind {
+		return customers.ID{}, 0, false
+	}
+	number, err = strconv.ParseInt(text, 10, 64)
+	return c, number, err == nil && RefOf(c, number) == ref // one refund has one name
+}
+
 // Decide reports the refund, the account after it and the entry that books it,
 // or why it may not happen: PolicyViolation account_suspended,
 // currency_mismatch, amount_out_of_range or balance_exceeded, in this order.

@@ -17,7 +17,7 @@ func BenchmarkRefunds(b *testing.B) {
 		clients int
 		fresh   func(context.Context) (product, error)
 	}{
-		{"memory", 1, freshMemory},
+		{"memory", 64, freshMemory},
 		{"sqlite", 64, files{b.TempDir()}.freshProduct},
 	} {
 		for _, customers := range []int{1, load.Customers} {
