@@ -139,19 +139,17 @@ func TestARequestThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	bad := faulty.New(newServer(t, memory.New()), faulty.Good)
 	client := newClient(t, serveQuietly(t, bad).URL, "acme")
-	for _, n := range []int{5_000, 20_000} { // more than an array may hold; more than a body may hold
-		var cmd customers.Import
-		for i := range n {
-			cmd.Customers = append(cmd.Customers, customers.Open{
-				ID: must(customers.ParseID(fmt.Sprintf("CUST-%05d", i))), Profile: customers.Profile{Name: "Test", Email: "t@example.com"},
-				Status: customers.Active, Opening: money.FromMinor(1, usd), CreatedAt: time.Date(2024, 1, 15, 0, 0, 0, 0, time.UTC),
-			})
-		}
-		if _, err := client.Do(t.Context(), asked(fmt.Sprint("k-", n)), cmd); fault.CodeOf(err) != fault.InvalidInput {
-			t.Errorf("%d customers: %v", n, err)
-		}
+	var cmd customers.Import
+	for i := range 20_000 {
+		cmd.Customers = append(cmd.Customers, customers.Open{
+			ID: must(customers.ParseID(fmt.Sprintf("CUST-%05d", i))), Profile: customers.Profile{Name: "Test", Email: "t@example.com"},
+			Status: customers.Active, Opening: money.FromMinor(1, usd), CreatedAt: time.Date(2024, 1, 15, 0, 0, 0, 0, time.UTC),
+		})
 	}
-	if n := len(bad.Requests(http.MethodPost)); n != 1 {
+	if _, err := client.Do(t.Context(), asked("k"), cmd); fault.CodeOf(err) != fault.InvalidInput {
+		t.Error(err)
+	}
+	if n := len(bad.Requests(http.MethodPost)); n != 0 {
 		t.Errorf("%d were sent", n)
 	}
 }

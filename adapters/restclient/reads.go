@@ -7,24 +7,35 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
-	"github.com/refundledger/refundledger/adapters/internal/strictjson"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
-	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
+// loaders read the records of each kind. Without an error and a record there is
+// none.
+var loaders = map[ledger.Kind]func(context.Context, *Client, access.Tenant, ledger.Ref) (ledger.Record, error){
+	customers.Kind:       loadCustomer,
+	refunds.Kind:         loadRefund,
+	refunds.ReversalKind: loadReversal,
+	ledger.EntryKind:     loadEntry,
+	ledger.OutcomeKind:   loadOutcome,
+}
+
 // Load implements ports.Ledger: one request for each record.
 func (c *Client) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
 	v := ledger.NewView(operation.Operation{Tenant: t}, len(refs))
 	for _, ref := range refs {
-		record, err := c.load(ctx, t, ref)
+		load := loaders[ref.Kind]
+		if load == nil {
+			return ledger.View{}, fmt.Errorf("restclient: records of the kind %s have no resource", ref.Kind.Name)
+		}
+		record, err := load(ctx, c, t, ref)
 		if err != nil {
 			return ledger.View{}, err
 		}
@@ -33,144 +44,93 @@ func (c *Client) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) 
 	return v, nil
 }
 
-// load reads one record; nil if there is none.
-func (c *Client) load(ctx context.Context, t access.Tenant, ref ledger.Ref) (ledger.Record, error) {
-	switch ref.Kind {
-	case customers.Kind:
-		return c.account(ctx, t, ref)
-	case refunds.Kind:
-		id, number, ok := booked(ref)
-		if !ok {
-			return nil, nil
+// one reads the record of a ref from its resource, as the principal, if it is
+// one's own.
+func one[R ledger.Record, W any](ctx context.Context, c *Client, t access.Tenant, principal string, ref ledger.Ref, resource restwire.Read, f restwire.Form[R, W], params ...string) (ledger.Record, error) {
+	a, err := c.get(ctx, t, principal, resource, params, nil)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	r, err := record(a, f, t, ref)
+	if err == nil && resource.Tagged && a.header.Get("ETag") != restwire.ETag(any(r).(ledger.Chained).Last().Number) {
+		err = errors.New("the ETag is not that of the version")
+	}
+	if err != nil {
+		return nil, c.unreadable(resource.Name, err)
+	}
+	return r, nil
+}
+
+// record reads the record of an answer, which must be the one that was asked for.
+func record[R ledger.Record, W any](a *attempt, f restwire.Form[R, W], t access.Tenant, ref ledger.Ref) (r R, err error) {
+	if err = a.isJSON(); err != nil {
+		return r, err
+	}
+	if r, err = f.Read(a.body, t); err == nil && r.Ref() != ref {
+		err = errAnother
+	}
+	return r, err
+}
+
+// isJSON refuses an answer that does not say that it is.
+func (a *attempt) isJSON() error {
+	if !restwire.IsMedia(a.header.Get("Content-Type"), restwire.TypeJSON) {
+		return fmt.Errorf("the answer is not %s", restwire.TypeJSON)
+	}
+	return nil
+}
+
+// list reads page after page until there are limit rows, or no next page. start
+// is where the query begins; follows reports whether a row may come after the one
+// before, or, if that is nil, after the start.
+func list[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
+	var rows []R
+	for from := start; len(rows) < limit; {
+		want := min(limit-len(rows), restwire.MaxPage)
+		query := url.Values{"limit": {strconv.Itoa(want)}}
+		if from != "" {
+			query.Set(cursor, from)
 		}
-		return one(ctx, c, t, restwire.GetRefund, []string{id.String(), number}, restwire.RefundDecoder, func(w restwire.Refund) (ledger.Record, error) {
-			r, err := w.Record(t)
-			return r, same(err, r.Ref(), ref)
-		})
-	case refunds.ReversalKind:
-		id, number, ok := booked(ref)
-		if !ok {
-			return nil, nil
-		}
-		return one(ctx, c, t, restwire.GetReversal, []string{id.String(), number}, restwire.ReversalDecoder, func(w restwire.Reversal) (ledger.Record, error) {
-			r, err := w.Record(t)
-			return r, same(err, r.Ref(), ref)
-		})
-	case ledger.EntryKind:
-		subject, number, ok := ledger.ParseEntryRef(ref)
-		if !ok || number < 1 {
-			return nil, nil
-		}
-		entries, err := c.ListEntries(ctx, t, subject, number-1, 1)
-		if err != nil || len(entries) == 0 {
+		a, err := c.get(ctx, t, "", resource, params, query)
+		if err != nil {
 			return nil, err
 		}
-		return ledger.Booked{Entry: entries[0]}, nil
-	case ledger.OutcomeKind:
-		return c.outcome(ctx, t, ref)
-	}
-	return nil, fmt.Errorf("restclient: records of the kind %s have no resource", ref.Kind.Name)
-}
-
-// same refuses a record that was not asked for.
-func same(err error, got, want ledger.Ref) error {
-	if err == nil && got != want {
-		return errAnother
-	}
-	return err
-}
-
-// booked takes apart the ref of a refund or of its reversal.
-func booked(ref ledger.Ref) (id customers.ID, number string, ok bool) {
-	text, number, _ := strings.Cut(ref.ID, "/")
-	id, err := customers.ParseID(text)
-	n, err2 := strconv.ParseInt(number, 10, 64)
-	return id, number, err == nil && err2 == nil && strconv.FormatInt(n, 10) == number
-}
-
-func (c *Client) account(ctx context.Context, t access.Tenant, ref ledger.Ref) (ledger.Record, error) {
-	if _, err := customers.ParseID(ref.ID); err != nil {
-		return nil, nil
-	}
-	a, err := c.get(ctx, t, "", restwire.GetCustomer, []string{ref.ID}, nil)
-	if err != nil || a == nil {
-		return nil, err
-	}
-	w, err := read(a, restwire.CustomerDecoder)
-	if err == nil {
-		var account customers.Account
-		if account, err = w.Account(t); err == nil {
-			err = same(nil, account.Ref(), ref)
+		page, next, err := pageOf(a, pages, t)
+		if err == nil && (len(page) > want || next != nil && len(page) == 0) {
+			err = errOrder
 		}
-		if tag := a.header.Get("ETag"); err == nil && tag != restwire.ETag(account.Version()) {
-			err = errors.New("the ETag is not that of the version")
+		for _, row := range page {
+			var before *R
+			if n := len(rows); n > 0 {
+				before = &rows[n-1]
+			}
+			if !follows(before, row) {
+				err = errOrder
+			}
+			rows = append(rows, row)
 		}
-		if err == nil {
-			return account, nil
+		if err != nil {
+			return nil, c.unreadable(resource.Name, err)
 		}
-	}
-	return nil, c.unreadable(restwire.GetCustomer.Name, err)
-}
-
-func (c *Client) outcome(ctx context.Context, t access.Tenant, ref ledger.Ref) (ledger.Record, error) {
-	principal, text, _ := strings.Cut(ref.ID, "/")
-	key, err := operation.ParseKey(text)
-	if err != nil {
-		return nil, nil
-	}
-	a, err := c.get(ctx, t, principal, restwire.GetOperation, []string{text}, nil)
-	if err != nil || a == nil {
-		return nil, err
-	}
-	out, err := c.operation(*a, t, principal, key)
-	if err != nil {
-		return nil, c.unreadable(restwire.GetOperation.Name, err)
-	}
-	return out, nil
-}
-
-// operation reads the outcome of an operation, which must be the one that was
-// asked for.
-func (c *Client) operation(a attempt, t access.Tenant, principal string, key operation.Key) (ledger.Outcome, error) {
-	w, err := read(&a, restwire.OutcomeDecoder)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	out, err := w.Record(t)
-	return out, same(err, out.Ref(), ledger.OutcomeRef(principal, key))
-}
-
-// one reads one document.
-func one[W any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, params []string, d *strictjson.Decoder[W], record func(W) (ledger.Record, error)) (ledger.Record, error) {
-	a, err := c.get(ctx, t, "", resource, params, nil)
-	if err != nil || a == nil {
-		return nil, err
-	}
-	w, err := read(a, d)
-	if err == nil {
-		var r ledger.Record
-		if r, err = record(w); err == nil {
-			return r, nil
+		if next == nil {
+			return rows, nil
 		}
+		from = *next
 	}
-	return nil, c.unreadable(resource.Name, err)
+	return rows, nil
 }
 
-// read reads the document of an answer.
-func read[W any](a *attempt, d *strictjson.Decoder[W]) (W, error) {
-	var w W
-	if !restwire.IsMedia(a.header.Get("Content-Type"), restwire.TypeJSON) {
-		return w, fmt.Errorf("the answer is not %s", restwire.TypeJSON)
+func pageOf[R, W, P any](a *attempt, pages restwire.Pages[R, W, P], t access.Tenant) ([]R, *string, error) {
+	if a == nil {
+		return nil, nil, errors.New("the list is not there")
 	}
-	w, issues := restwire.Decode(d, a.body)
-	if len(issues) == 0 {
-		return w, nil
+	if err := a.isJSON(); err != nil {
+		return nil, nil, err
 	}
-	if issues[0].Code == strictjson.CodeUnknown { // whose message repeats what the service sent
-		return w, errors.New("a member that nobody declared")
-	}
-	return w, errors.New(issues[0].Message)
+	return pages.Read(a.body, t)
 }
+
+var errOrder = errors.New("the rows of a page are not in their order, or not those asked for")
 
 // get asks for a resource. Without an error and an answer there is none.
 func (c *Client) get(ctx context.Context, t access.Tenant, principal string, resource restwire.Read, params []string, query url.Values) (*attempt, error) {
@@ -240,107 +200,4 @@ func refusal(a attempt) error {
 		return fmt.Errorf("restclient: the service has not the resource: status %d, reason %s", a.status, f.Reason)
 	}
 	return f
-}
-
-// ListAccounts implements ports.Journal.
-func (c *Client) ListAccounts(ctx context.Context, t access.Tenant, after string, limit int) ([]customers.Account, error) {
-	return list(ctx, c, t, restwire.ListCustomers, nil, "after", after, limit, restwire.CustomersDecoder,
-		func(page restwire.Customers, before []customers.Account) ([]customers.Account, *string, error) {
-			for _, w := range page.Customers {
-				a, err := w.Account(t)
-				if n := len(before); err == nil && (n > 0 && a.ID.String() <= before[n-1].ID.String() || a.ID.String() <= after) {
-					err = errOrder
-				}
-				if err != nil {
-					return nil, nil, err
-				}
-				before = append(before, a)
-			}
-			return before, page.Next, nil
-		})
-}
-
-var errOrder = errors.New("the rows of a page are not in their order, or not those asked for")
-
-// ListRefunds implements ports.Refunds.
-func (c *Client) ListRefunds(ctx context.Context, t access.Tenant, id customers.ID, before int64, limit int) ([]refunds.Refund, error) {
-	from := ""
-	if before > 0 {
-		from = strconv.FormatInt(before, 10)
-	}
-	return list(ctx, c, t, restwire.ListRefunds, []string{id.String()}, "cursor", from, limit, restwire.RefundsDecoder,
-		func(page restwire.Refunds, rows []refunds.Refund) ([]refunds.Refund, *string, error) {
-			for _, w := range page.Refunds {
-				r, err := w.Record(t)
-				if n := len(rows); err == nil && (r.Customer != id || n > 0 && r.Number >= rows[n-1].Number || before > 0 && r.Number >= before) {
-					err = errOrder
-				}
-				if err != nil {
-					return nil, nil, err
-				}
-				rows = append(rows, r)
-			}
-			return rows, page.Next, nil
-		})
-}
-
-// ListEntries implements ports.Journal.
-func (c *Client) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
-	after = max(after, 0)
-	last := after
-	return list(ctx, c, t, restwire.ListEntries, []string{s.Kind, s.ID}, "after", strconv.FormatInt(after, 10), limit, restwire.EntriesDecoder,
-		func(page restwire.Entries, rows []journal.Entry) ([]journal.Entry, *string, error) {
-			for _, w := range page.Entries {
-				e, err := w.Record(t)
-				if n := len(rows); n > 0 {
-					last = rows[n-1].Number()
-				}
-				if err == nil && (e.Subject() != s || e.Number() <= last) {
-					err = errOrder
-				}
-				if err != nil {
-					return nil, nil, err
-				}
-				rows = append(rows, e)
-			}
-			return rows, page.Next, nil
-		})
-}
-
-// list reads page after page until there are limit rows, or no next page. add
-// checks the rows of a page and appends them to those before.
-func list[W, R any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, params []string, cursor, from string, limit int, d *strictjson.Decoder[W], add func(W, []R) ([]R, *string, error)) ([]R, error) {
-	var rows []R
-	for len(rows) < limit {
-		want := min(limit-len(rows), restwire.MaxPage)
-		query := url.Values{"limit": {strconv.Itoa(want)}}
-		if from != "" {
-			query.Set(cursor, from)
-		}
-		a, err := c.get(ctx, t, "", resource, params, query)
-		if err != nil {
-			return nil, err
-		}
-		if a == nil {
-			return nil, c.unreadable(resource.Name, errors.New("the list is not there"))
-		}
-		page, err := read(a, d)
-		if err != nil {
-			return nil, c.unreadable(resource.Name, err)
-		}
-		before := len(rows)
-		var next *string
-		rows, next, err = add(page, rows)
-		if err == nil && (len(rows)-before > want || next != nil && len(rows) == before) {
-			err = errOrder
-		}
-		if err != nil {
-			return nil, c.unreadable(resource.Name, err)
-		}
-		if next == nil {
-			return rows, nil
-		}
-		from = *next
-	}
-	return rows, nil
 }

@@ -164,7 +164,7 @@ func (w *write) lookUp(ctx context.Context) (out ledger.Outcome, found bool, err
 		// Another command's outcome is not this one's answer, and proves that the
 		// key is taken.
 		if err != nil {
-			out, err = w.c.operation(a, w.op.Tenant, w.op.Principal, w.op.Key)
+			out, err = record(&a, restwire.OutcomeForm, w.op.Tenant, ledger.OutcomeRef(w.op.Principal, w.op.Key))
 			if err == nil && out.Command == w.cmd.Name() && out.Fingerprint == w.fingerprint {
 				err = errAnother
 			}
@@ -186,7 +186,7 @@ func (w *write) outcome(a attempt, replayed bool) (ledger.Outcome, error) {
 	if a.status != http.StatusOK && a.status != http.StatusCreated {
 		return ledger.Outcome{}, fmt.Errorf("a command is not answered with the status %d", a.status)
 	}
-	out, err := w.c.operation(a, w.op.Tenant, w.op.Principal, w.op.Key)
+	out, err := record(&a, restwire.OutcomeForm, w.op.Tenant, ledger.OutcomeRef(w.op.Principal, w.op.Key))
 	if err != nil {
 		return ledger.Outcome{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
-	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -33,17 +32,12 @@ func (s *Server) command(resource restwire.Resource) http.HandlerFunc {
 			s.fail(w, err)
 			return
 		}
-		document, err := restwire.OutcomeOf(out)
-		if err != nil {
-			s.fail(w, err)
-			return
-		}
 		status := http.StatusCreated
 		if out.Replayed {
 			status = http.StatusOK
 			w.Header().Set(restwire.HeaderReplayed, "true")
 		}
-		answer(w, status, document)
+		answer(w, status, restwire.OutcomeForm.Of(out.Operation.Tenant, out))
 	}
 }
 
@@ -79,8 +73,8 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 			return nil, invalid(issues)
 		}
 		g := guarded{Command: cmd, clock: s.clock, until: began.Add(timeout)}
-		if resource.Guarded {
-			g.account = resource.Account(cmd)
+		if resource.Guards != nil {
+			g.record = resource.Guards(cmd)
 			if g.version, err = ifMatch(r.Header); err != nil {
 				return nil, err
 			}
@@ -135,11 +129,11 @@ type guarded struct {
 	ledger.Command
 	clock   ports.Clock
 	until   time.Time  // when the client stops waiting
-	account ledger.Ref // the record whose version is asked for
+	record  ledger.Ref // whose version is asked for
 	version int64      // 0: any
 }
 
-// Decide refuses a command that comes too late, or to an account that has
+// Decide refuses a command that comes too late, or about a record that has
 // changed since the client looked.
 func (g guarded) Decide(v ledger.View) (ledger.Change, error) {
 	if g.clock.Now().After(g.until) {
@@ -147,9 +141,9 @@ func (g guarded) Decide(v ledger.View) (ledger.Change, error) {
 			"The time of the request was over before it was decided. Nothing has happened. Try again later.")
 	}
 	if g.version != 0 {
-		if a, ok := ledger.Get[customers.Account](v, g.account); ok && a.Version() != g.version {
+		if r, ok := ledger.Get[ledger.Chained](v, g.record); ok && r.Last().Number != g.version {
 			return ledger.Change{}, fault.New(fault.Conflict, restwire.ReasonStale,
-				"%s has changed since version %d. Look it up again.", a.ID, g.version)
+				"%s has changed since version %d. Look it up again.", g.record.ID, g.version)
 		}
 	}
 	return g.Command.Decide(v)

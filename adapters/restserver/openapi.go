@@ -48,20 +48,8 @@ func (s *Server) routes() ([]byte, error) {
 	for _, c := range restwire.Commands() {
 		add(commandOperation(registry, c), s.bounded(s.command(c)))
 	}
-	for _, r := range []struct {
-		resource restwire.Read
-		find     func(*Server, request, http.Header) (any, error)
-	}{
-		{restwire.ListCustomers, listCustomers},
-		{restwire.GetCustomer, getCustomer},
-		{restwire.ListRefunds, listRefunds},
-		{restwire.GetRefund, getRefund},
-		{restwire.GetReversal, getReversal},
-		{restwire.GetOperation, getOperation},
-		{restwire.ListJournal, listJournal},
-		{restwire.ListEntries, listEntries},
-	} {
-		add(readOperation(registry, r.resource), s.bounded(s.read(r.resource, r.find)))
+	for _, r := range reads {
+		add(readOperation(registry, r.Read), s.bounded(s.read(r)))
 	}
 	open := func(path, about string, serve http.HandlerFunc) {
 		add(&huma.Operation{
@@ -95,7 +83,7 @@ func commandOperation(registry huma.Registry, c restwire.Resource) *huma.Operati
 		header(restwire.HeaderPrincipal, "For whom it is asked, with a token that may delegate: the key is that principal's."),
 		header(restwire.HeaderTool, "The tool through which it is asked, with a token that may delegate."),
 	)
-	if c.Guarded {
+	if c.Guards != nil {
 		op.Parameters = append(op.Parameters, header("If-Match", "The ETag of the customer that this was decided on: 412 if it has changed since."))
 	}
 	op.RequestBody = &huma.RequestBody{Required: true, Content: content(registry, restwire.TypeJSON, c.Fields)}
@@ -111,7 +99,7 @@ func commandOperation(registry huma.Registry, c restwire.Resource) *huma.Operati
 	} {
 		op.Responses[strconv.Itoa(status)] = problemResponse(registry, about)
 	}
-	if c.Guarded {
+	if c.Guards != nil {
 		op.Responses["412"] = problemResponse(registry, "The customer has changed since. Nothing has happened.")
 	}
 	return op
@@ -127,7 +115,7 @@ func readOperation(registry huma.Registry, r restwire.Read) *huma.Operation {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: q.Name, In: "query", Description: q.About, Schema: schema})
 	}
 	ok := &huma.Response{Description: "Found.", Content: content(registry, restwire.TypeJSON, r.Answer)}
-	if r.Name == restwire.GetCustomer.Name {
+	if r.Tagged {
 		ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version.", Schema: &huma.Schema{Type: huma.TypeString}}}
 	}
 	op.Responses["200"] = ok

@@ -113,23 +113,15 @@ func FuzzAnswers(f *testing.F) {
 	acme := must(access.ParseTenant("acme"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		_, _ = ParseProblem(422, doc)
-		if w, issues := Decode(OutcomeDecoder, doc); len(issues) == 0 {
+		if w, err := OutcomeForm.Document(doc); err == nil {
 			if out, err := w.Record(acme); err == nil {
-				again, err := OutcomeOf(out)
-				if err != nil || string(Append(nil, again)) != string(Append(nil, w)) {
+				again := OutcomeForm.Of(acme, out)
+				if string(Append(nil, again)) != string(Append(nil, w)) {
 					t.Errorf("%s is written %s", Append(nil, w), Append(nil, again))
 				}
 			}
 		}
-		if w, issues := Decode(EntriesDecoder, doc); len(issues) == 0 {
-			for _, e := range w.Entries {
-				_, _ = e.Record(acme)
-			}
-		}
-		if w, issues := Decode(CustomersDecoder, doc); len(issues) == 0 {
-			for _, c := range w.Customers {
-				_, _ = c.Account(acme)
-			}
-		}
+		_, _, _ = EntryPages.Read(doc, acme)
+		_, _, _ = CustomerPages.Read(doc, acme)
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
-	"github.com/refundledger/refundledger/adapters/internal/strictjson"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
@@ -171,7 +170,10 @@ func (k *kit) account() (customers.Account, error) {
 	if got.status != http.StatusOK {
 		return customers.Account{}, fmt.Errorf("the status is %d", got.status)
 	}
-	w, err := document(got, restwire.CustomerDecoder)
+	if err := got.isJSON(); err != nil {
+		return customers.Account{}, err
+	}
+	w, err := restwire.CustomerForm.Document(got.body)
 	if err != nil {
 		return customers.Account{}, err
 	}
@@ -185,7 +187,7 @@ func (k *kit) account() (customers.Account, error) {
 	if t != k.tenant {
 		return customers.Account{}, errors.New("the customer is of another tenant now")
 	}
-	a, err := w.Account(t)
+	a, err := restwire.CustomerForm.Record(w, t)
 	switch {
 	case err != nil:
 		return a, err
@@ -197,25 +199,19 @@ func (k *kit) account() (customers.Account, error) {
 	return a, nil
 }
 
-func document[W any](got reply, d *strictjson.Decoder[W]) (W, error) {
-	var w W
+func (got reply) isJSON() error {
 	if !restwire.IsMedia(got.header.Get("Content-Type"), restwire.TypeJSON) {
-		return w, fmt.Errorf("the Content-Type is %q", got.header.Get("Content-Type"))
+		return fmt.Errorf("the Content-Type is %q", got.header.Get("Content-Type"))
 	}
-	w, issues := restwire.Decode(d, got.body)
-	if len(issues) > 0 {
-		return w, errors.New(issues[0].Message)
-	}
-	return w, nil
+	return nil
 }
 
 // outcome reads the answer to a refund.
 func (k *kit) outcome(got reply, key string) (ledger.Outcome, refunds.Refund, error) {
-	w, err := document(got, restwire.OutcomeDecoder)
-	if err != nil {
+	if err := got.isJSON(); err != nil {
 		return ledger.Outcome{}, refunds.Refund{}, err
 	}
-	out, err := w.Record(k.tenant)
+	out, err := restwire.OutcomeForm.Read(got.body, k.tenant)
 	r, ok := out.Answer.(refunds.Refund)
 	switch {
 	case err != nil:

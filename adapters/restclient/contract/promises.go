@@ -360,18 +360,17 @@ func pages(k *kit) error {
 		if err != nil {
 			return err
 		}
-		page, err := document(got, restwire.RefundsDecoder)
+		if err := got.isJSON(); err != nil {
+			return err
+		}
+		page, next, err := restwire.RefundPages.Read(got.body, k.tenant)
 		if err != nil {
 			return err
 		}
-		if len(page.Refunds) > 3 {
-			return fmt.Errorf("a page of 3 has %d rows", len(page.Refunds))
+		if len(page) > 3 {
+			return fmt.Errorf("a page of 3 has %d rows", len(page))
 		}
-		for _, w := range page.Refunds {
-			r, err := w.Record(k.tenant)
-			if err != nil {
-				return err
-			}
+		for _, r := range page {
 			if r.Customer != k.id {
 				return errors.New("a refund of another customer is listed")
 			}
@@ -380,7 +379,7 @@ func pages(k *kit) error {
 			}
 			numbers = append(numbers, r.Number)
 		}
-		if page.Next == nil {
+		if next == nil {
 			for _, n := range k.made {
 				if !slices.Contains(numbers, n) {
 					return fmt.Errorf("refund %d was made and is not listed", n)
@@ -388,7 +387,7 @@ func pages(k *kit) error {
 			}
 			return nil
 		}
-		cursor = "&cursor=" + *page.Next
+		cursor = "&cursor=" + *next
 	}
 	return errors.New("the pages do not end")
 }
@@ -442,7 +441,7 @@ func tenants(k *kit) error {
 		return err
 	}
 	if got.status == http.StatusOK { // it has a customer of the same id
-		w, err := document(got, restwire.CustomerDecoder)
+		w, err := restwire.CustomerForm.Document(got.body)
 		if err == nil && w.Tenant == k.tenant.String() {
 			err = errors.New("it looks the customer up")
 		}

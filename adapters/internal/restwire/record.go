@@ -1,0 +1,157 @@
+package restwire
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refundledger/refundledger/adapters/internal/strictjson"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// Form is how a value is sent: as the document W.
+type Form[R, W any] struct {
+	// Of puts a value of the tenant into words.
+	Of func(access.Tenant, R) W
+	// Record is the value, or why the document is none of the tenant's.
+	Record  func(W, access.Tenant) (R, error)
+	decoder *strictjson.Decoder[W]
+}
+
+func form[R, W any](name string, of func(access.Tenant, R) W, record func(W, access.Tenant) (R, error)) Form[R, W] {
+	return Form[R, W]{of, record, strictjson.Compile[W](name)}
+}
+
+// Document reads what must be exactly a W. Its error repeats nothing of it.
+func (f Form[R, W]) Document(doc []byte) (W, error) { return exactly(f.decoder, doc) }
+
+// Read reads the document of a value of the tenant.
+func (f Form[R, W]) Read(doc []byte, t access.Tenant) (r R, err error) {
+	w, err := f.Document(doc)
+	if err != nil {
+		return r, err
+	}
+	return f.Record(w, t)
+}
+
+func exactly[W any](d *strictjson.Decoder[W], doc []byte) (W, error) {
+	w, issues := Decode(d, doc)
+	switch {
+	case len(issues) == 0:
+		return w, nil
+	case issues[0].Code == strictjson.CodeUnknown: // whose message repeats what was sent
+		return w, errors.New("a member that nobody declared")
+	}
+	return w, errors.New(issues[0].Message)
+}
+
+// Pages are lists of documents W, a page P at a time.
+type Pages[R, W, P any] struct {
+	form    Form[R, W]
+	decoder *strictjson.Decoder[P]
+	rows    func(P) ([]W, *string)
+}
+
+func pages[R, W, P any](f Form[R, W], rows func(P) ([]W, *string)) Pages[R, W, P] {
+	return Pages[R, W, P]{f, strictjson.Compile[P]("the page"), rows}
+}
+
+// Read reads a page: its rows, and where the next begins, if there is one.
+func (p Pages[R, W, P]) Read(doc []byte, t access.Tenant) (rows []R, next *string, err error) {
+	page, err := exactly(p.decoder, doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	words, next := p.rows(page)
+	rows = make([]R, 0, len(words))
+	for _, w := range words {
+		r, err := p.form.Record(w, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, next, nil
+}
+
+// answer is how one type of answer stands in an outcome.
+type answer struct {
+	// put puts it there; it is false for another type.
+	put func(w *Outcome, t access.Tenant, a ledger.Record) bool
+	// get takes it out, and the id of the operation that it names, if it does.
+	get func(w Outcome, t access.Tenant) (a ledger.Record, named *operation.ID, there bool, err error)
+}
+
+// answerOf declares the member of an outcome that an answer is. id is the
+// operation that the answer names, nil if it names none.
+func answerOf[A ledger.Record, W any](member func(*Outcome) **W, f Form[A, W], id func(A) operation.ID) answer {
+	return answer{
+		put: func(w *Outcome, t access.Tenant, a ledger.Record) bool {
+			record, ok := a.(A)
+			if ok {
+				*member(w) = new(f.Of(t, record))
+			}
+			return ok
+		},
+		get: func(w Outcome, t access.Tenant) (ledger.Record, *operation.ID, bool, error) {
+			document := *member(&w)
+			if document == nil {
+				return nil, nil, false, nil
+			}
+			a, err := f.Record(*document, t)
+			if id == nil {
+				return a, nil, true, err
+			}
+			return a, new(id(a)), true, err
+		},
+	}
+}
+
+const stampForm = "2006-01-02T15:04:05.000Z"
+
+func stamp(t time.Time) string { return t.UTC().Format(stampForm) }
+
+func parseStamp(s string) (time.Time, error) {
+	t, err := time.Parse(stampForm, s)
+	if err != nil || stamp(t) != s {
+		return time.Time{}, fmt.Errorf("a time is UTC with milliseconds, for example 2026-03-01T09:00:00.000Z")
+	}
+	return t, nil
+}
+
+// reader turns texts into values of the domain and keeps the first error.
+type reader struct{ err error }
+
+func read[T any](r *reader, text string, parse func(string) (T, error)) T {
+	v, err := parse(text)
+	r.fail(err)
+	return v
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) want(holds bool, what string) {
+	if !holds {
+		r.fail(fmt.Errorf("%s", what))
+	}
+}
+
+func (r *reader) amount(minor int64, currency string) money.Amount {
+	return money.FromMinor(minor, read(r, currency, money.ParseCurrency))
+}
+
+func parseHash(s string) (h [32]byte, err error) {
+	if len(s) != hex.EncodedLen(len(h)) {
+		return h, fmt.Errorf("a hash is 64 hexadecimal digits")
+	}
+	_, err = hex.Decode(h[:], []byte(s))
+	return h, err
+}
