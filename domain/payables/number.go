@@ -47,13 +47,12 @@ func (n Number) String() string { return n.written }
 func (n Number) Normal() string { return n.normal }
 
 func normal(s string) string {
-	for {
-		// What is taken out or folded may let its neighbours compose.
-		folded := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(seen(s))))
-		if folded == s {
+	for range 4 { // what is taken out or folded may let its neighbours compose; twice does
+		before := s
+		s = norm.NFKC.String(strings.Map(cherokee, cases.Fold().String(norm.NFKC.String(seen(s)))))
+		if s == before {
 			break
 		}
-		s = folded
 	}
 	var groups []string
 	var group strings.Builder
@@ -89,6 +88,15 @@ func normal(s string) string {
 		return ""
 	}
 	return n
+}
+
+// cherokee returns the upper case of a Cherokee letter, which is the folded one:
+// cases.Fold exchanges the two.
+func cherokee(r rune) rune {
+	if unicode.Is(unicode.Cherokee, r) {
+		return unicode.ToUpper(r)
+	}
+	return r
 }
 
 // separates reports whether r is a dash, a slash or a dot.
