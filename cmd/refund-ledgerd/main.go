@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"text/tabwriter"
 
@@ -58,10 +59,10 @@ type settings struct {
 }
 
 func commands() []command {
-	return []command{
+	return slices.Concat([]command{
 		{"migrate", "", 0, "make the tables, or bring them up to date", nil, migrate},
-		{"seed", "", 0, "open the demo customers", nil, seed},
-		{"import customers", "FILE", 1, "open the customers of a CSV or JSON Lines file, all or none; - is stdin", importFlags, importCustomers},
+		{"seed", "", 0, "open the demo customers and bring in the demo invoices", nil, seed},
+	}, importCommands(), []command{
 		{"verify", "", 0, "recompute every hash, link, posting and balance; exit 1 if one does not hold", operatorFlags, verify},
 		{"export journal", "", 0, "write the journal to stdout, an entry a line, as JSON", nil, exportJournal},
 		{"refunds", "CUSTOMER", 1, "list the refunds of a customer with the entries that booked them", operatorFlags, listRefunds},
@@ -71,7 +72,7 @@ func commands() []command {
 		tokenCommand(),
 		checkCommand(),
 		{"config", "", 0, "print the effective settings, secrets masked", nil, showConfig},
-	}
+	})
 }
 
 func run(ctx context.Context, args, environ []string, c console) int {

@@ -1,6 +1,7 @@
 package payables
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,22 +46,42 @@ type intake struct {
 	change  ledger.Change
 	done    customers.Imported
 	issues  []fault.Issue
+	bad     map[int]bool                 // the documents that have an issue
 	seen    map[ledger.Ref]bool          // the documents looked at so far
 	records map[ledger.Ref]ledger.Record // as they are after what came in so far
 	order   []ledger.Ref                 // of records, as they were first changed
 }
 
-func newIntake(v ledger.View, command string, documents, lines int) (*intake, error) {
-	in := &intake{op: v.Op, command: command, view: v, seen: map[ledger.Ref]bool{}, records: map[ledger.Ref]ledger.Record{}}
-	in.done = customers.Imported{ID: v.Op.ID, ImportedAt: v.Op.At}
+// checked starts an import with what can be said of its documents alone: check
+// looks at each.
+func checked(command string, documents, lines int, check func(in *intake, at int)) (*intake, error) {
+	in := &intake{command: command, bad: map[int]bool{}, seen: map[ledger.Ref]bool{}, records: map[ledger.Ref]ledger.Record{}}
 	if documents == 0 || documents > MaxImport || lines > MaxImportLines {
-		return nil, fault.Invalid([]fault.Issue{{Path: []any{}, Code: "import_size",
+		return in, fault.Invalid([]fault.Issue{{Path: []any{}, Code: "import_size",
 			Message: fmt.Sprintf("an import holds 1 to %d documents with at most %d lines, not %d with %d", MaxImport, MaxImportLines, documents, lines)}})
+	}
+	for at := range documents {
+		check(in, at)
 	}
 	return in, nil
 }
 
+// alone returns the issues of a start.
+func alone(in *intake, err error) []fault.Issue {
+	if f := fault.Of(err); f != nil {
+		return f.Issues
+	}
+	return in.issues
+}
+
+// on sets the import to work on what is there.
+func (in *intake) on(v ledger.View) {
+	in.op, in.view = v.Op, v
+	in.done = customers.Imported{ID: v.Op.ID, ImportedAt: v.Op.At}
+}
+
 func (in *intake) issue(at int, field, code, message string) {
+	in.bad[at] = true
 	in.issues = append(in.issues, fault.Issue{Path: []any{at, field}, Code: code, Message: field + " " + message})
 }
 
@@ -122,6 +143,7 @@ func (in *intake) enter(v Vendor, facts []operation.Fact) (int64, error) {
 // end returns the change, or the issues.
 func (in *intake) end() (ledger.Change, error) {
 	if len(in.issues) > 0 {
+		slices.SortStableFunc(in.issues, func(a, b fault.Issue) int { return cmp.Compare(a.Path[0].(int), b.Path[0].(int)) })
 		return ledger.Change{}, fault.Invalid(in.issues)
 	}
 	for _, ref := range in.order {
@@ -184,20 +206,13 @@ func refsOf(each func(add func(ledger.Ref))) []ledger.Ref {
 // Decide refuses InvalidInput with all issues. The answer is a
 // [customers.Imported].
 func (c ImportVendors) Decide(v ledger.View) (ledger.Change, error) {
-	in, err := newIntake(v, c.Name(), len(c.Vendors), 0)
+	in, err := c.start()
 	if err != nil {
 		return ledger.Change{}, err
 	}
+	in.on(v)
 	for at, vendor := range c.Vendors {
-		before := len(in.issues)
-		in.twice(at, vendor)
-		if vendor.ID == (VendorID{}) {
-			in.issue(at, "id", "required", "is missing")
-		}
-		if !isName(vendor.Name) {
-			in.issue(at, "name", "invalid", fmt.Sprintf("must have 1 to %d characters of one line that a reader sees, without spaces around them", MaxName))
-		}
-		if len(in.issues) > before || known(in, at, vendor) {
+		if in.bad[at] || known(in, at, vendor) {
 			continue
 		}
 		if _, err := in.enter(Vendor{ID: vendor.ID, Name: vendor.Name}, entered(VendorKind, vendor.ID.text, vendor.facts())); err != nil {
@@ -205,6 +220,22 @@ func (c ImportVendors) Decide(v ledger.View) (ledger.Change, error) {
 		}
 	}
 	return in.end()
+}
+
+// Check returns the issues that can be seen without a ledger.
+func (c ImportVendors) Check() []fault.Issue { return alone(c.start()) }
+
+func (c ImportVendors) start() (*intake, error) {
+	return checked(c.Name(), len(c.Vendors), 0, func(in *intake, at int) {
+		vendor := c.Vendors[at]
+		in.twice(at, vendor)
+		if vendor.ID == (VendorID{}) {
+			in.issue(at, "id", "required", "is missing")
+		}
+		if !isName(vendor.Name) {
+			in.issue(at, "name", "invalid", fmt.Sprintf("must have 1 to %d characters of one line that a reader sees, without spaces around them", MaxName))
+		}
+	})
 }
 
 // ImportOrdersName is the name of the command [ImportOrders].
@@ -258,23 +289,17 @@ func (c ImportOrders) Reads() []ledger.Ref {
 // Decide refuses InvalidInput with all issues. The answer is a
 // [customers.Imported].
 func (c ImportOrders) Decide(v ledger.View) (ledger.Change, error) {
-	lines := 0
-	for _, o := range c.Orders {
-		lines += len(o.Lines)
-	}
-	in, err := newIntake(v, c.Name(), len(c.Orders), lines)
+	in, err := c.start()
 	if err != nil {
 		return ledger.Change{}, err
 	}
+	in.on(v)
 	for at, o := range c.Orders {
-		before := len(in.issues)
-		in.twice(at, o)
-		checkOrder(in, at, o)
 		vendor, ok := current[Vendor](in, o.Vendor.Ref())
 		if !ok {
 			in.issue(at, "vendor", "unknown", "is not known")
 		}
-		if len(in.issues) > before || known(in, at, o) {
+		if in.bad[at] || known(in, at, o) {
 			continue
 		}
 		o = o.withLines()
@@ -288,6 +313,20 @@ func (c ImportOrders) Decide(v ledger.View) (ledger.Change, error) {
 		}
 	}
 	return in.end()
+}
+
+// Check returns the issues that can be seen without a ledger.
+func (c ImportOrders) Check() []fault.Issue { return alone(c.start()) }
+
+func (c ImportOrders) start() (*intake, error) {
+	lines := 0
+	for _, x := range c.Orders {
+		lines += len(x.Lines)
+	}
+	return checked(c.Name(), len(c.Orders), lines, func(in *intake, at int) {
+		in.twice(at, c.Orders[at])
+		checkOrder(in, at, c.Orders[at])
+	})
 }
 
 func checkOrder(in *intake, at int, o Order) {
@@ -415,28 +454,17 @@ func (c ImportReceipts) Reads() []ledger.Ref {
 // without a conversion, and more sent back than was received. The answer is a
 // [customers.Imported].
 func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
-	lines := 0
-	for _, r := range c.Receipts {
-		lines += len(r.Lines)
-	}
-	in, err := newIntake(v, c.Name(), len(c.Receipts), lines)
+	in, err := c.start()
 	if err != nil {
 		return ledger.Change{}, err
 	}
+	in.on(v)
 	for at, r := range c.Receipts {
-		before := len(in.issues)
-		in.twice(at, r)
 		order, ok := current[Order](in, r.Order.Ref())
-		if r.ID == (ReceiptID{}) || r.Movement == (Movement{}) || r.ReceivedAt == (Date{}) {
-			in.issue(at, "id", "required", "must be there, with a kind and received_at")
-		}
 		if !ok {
 			in.issue(at, "order", "unknown", "is not known")
 		}
-		if n := len(r.Lines); n < 1 || n > MaxLines {
-			in.issue(at, "lines", "size", fmt.Sprintf("must be 1 to %d, not %d", MaxLines, n))
-		}
-		if len(in.issues) > before || known(in, at, r) {
+		if in.bad[at] || known(in, at, r) {
 			continue
 		}
 		vendor, ok := current[Vendor](in, r.Vendor.Ref())
@@ -447,7 +475,7 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 		if err := exact(func() { after = receive(in, at, order, r) }); err != nil {
 			in.issue(at, "lines", "quantity_out_of_range", "can not be computed exactly")
 		}
-		if len(in.issues) > before {
+		if in.bad[at] {
 			continue
 		}
 		in.put(after)
@@ -457,6 +485,29 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 		}
 	}
 	return in.end()
+}
+
+// Check returns the issues that can be seen without a ledger.
+func (c ImportReceipts) Check() []fault.Issue { return alone(c.start()) }
+
+func (c ImportReceipts) start() (*intake, error) {
+	lines := 0
+	for _, x := range c.Receipts {
+		lines += len(x.Lines)
+	}
+	return checked(c.Name(), len(c.Receipts), lines, func(in *intake, at int) {
+		in.twice(at, c.Receipts[at])
+		checkReceipt(in, at, c.Receipts[at])
+	})
+}
+
+func checkReceipt(in *intake, at int, r Receipt) {
+	if r.ID == (ReceiptID{}) || r.Movement == (Movement{}) || r.ReceivedAt == (Date{}) {
+		in.issue(at, "id", "required", "must be there, with a kind and received_at")
+	}
+	if n := len(r.Lines); n < 1 || n > MaxLines {
+		in.issue(at, "lines", "size", fmt.Sprintf("must be 1 to %d, not %d", MaxLines, n))
+	}
 }
 
 // receive returns the order after the receipt.
@@ -536,23 +587,17 @@ func (c ImportInvoices) Reads() []ledger.Ref {
 // Decide refuses InvalidInput with all issues. An order that does not exist is
 // none: the match finds it. The answer is a [customers.Imported].
 func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
-	lines := 0
-	for _, i := range c.Invoices {
-		lines += len(i.Lines)
-	}
-	in, err := newIntake(v, c.Name(), len(c.Invoices), lines)
+	in, err := c.start()
 	if err != nil {
 		return ledger.Change{}, err
 	}
+	in.on(v)
 	for at, i := range c.Invoices {
-		before := len(in.issues)
-		in.twice(at, i)
-		checkInvoice(in, at, i)
 		vendor, ok := current[Vendor](in, i.Vendor.Ref())
 		if !ok {
 			in.issue(at, "vendor", "unknown", "is not known")
 		}
-		if len(in.issues) > before || known(in, at, i) {
+		if in.bad[at] || known(in, at, i) {
 			continue
 		}
 		checkCredited(in, at, i)
@@ -563,7 +608,7 @@ func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
 		if len(claim.Claims) >= MaxSameNumber {
 			in.issue(at, "number", "too_many", fmt.Sprintf("is carried by %d documents of the vendor already", MaxSameNumber))
 		}
-		if len(in.issues) > before {
+		if in.bad[at] {
 			continue
 		}
 		claim.Claims = append(slices.Clip(claim.Claims), Claimed{Invoice: i.ID})
@@ -579,6 +624,20 @@ func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
 		in.put(i)
 	}
 	return in.end()
+}
+
+// Check returns the issues that can be seen without a ledger.
+func (c ImportInvoices) Check() []fault.Issue { return alone(c.start()) }
+
+func (c ImportInvoices) start() (*intake, error) {
+	lines := 0
+	for _, x := range c.Invoices {
+		lines += len(x.Lines)
+	}
+	return checked(c.Name(), len(c.Invoices), lines, func(in *intake, at int) {
+		in.twice(at, c.Invoices[at])
+		checkInvoice(in, at, c.Invoices[at])
+	})
 }
 
 func checkInvoice(in *intake, at int, i Invoice) {

@@ -18,8 +18,9 @@ const (
 	MaxNumber = 4096
 	// MaxText is how long a string may be, in bytes and with its escapes.
 	MaxText = 2 << 20
-	// MaxElements is how many elements one array may have.
-	MaxElements = 4096
+	// MaxElements is how many elements one array may have: as many as an invoice
+	// has lines.
+	MaxElements = 10_000
 	// maxNameRunes is how much of an unknown name an issue repeats.
 	maxNameRunes = 64
 	// maxFields is how many fields a struct may have: one bit each.

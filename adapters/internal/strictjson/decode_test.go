@@ -216,7 +216,7 @@ func TestDecodeBoundsWhatItReports(t *testing.T) {
 		t.Errorf("%d elements, %s", len(full.Of), lines(issues))
 	}
 	doc = `{"of":[0` + strings.Repeat(",0", MaxElements) + `]}`
-	if got, want := lines(Compile[list]("arguments").Decode(check(t, doc), &full)), "[\"of\"] too_many_elements: of has over 4096 elements\n"; got != want {
+	if got, want := lines(Compile[list]("arguments").Decode(check(t, doc), &full)), "[\"of\"] too_many_elements: of has over 10000 elements\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	doc = `{"of":[""` + strings.Repeat(`,""`, MaxElements-1) + `]}`
