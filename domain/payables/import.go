@@ -348,7 +348,7 @@ func checkOrder(in *intake, at int, o Order) {
 			in.issue(at, field, "required", "must have a sku, a unit and a quantity")
 		}
 		if l.Description != "" && !isName(l.Description) {
-			in.issue(at, field+".description", "invalid", fmt.Sprintf("must have at most %d characters of one line that a reader sees", MaxName))
+			in.issue(at, field+".description", "invalid", fmt.Sprintf("must have at most %d characters of one line that a reader sees, without spaces around them", MaxName))
 		}
 		if len(l.Conversions) > MaxConversions {
 			in.issue(at, field+".conversions", "too_many", fmt.Sprintf("must be at most %d", MaxConversions))
@@ -463,13 +463,10 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 		order, ok := current[Order](in, r.Order.Ref())
 		if !ok {
 			in.issue(at, "order", "unknown", "is not known")
-		}
-		if in.bad[at] || known(in, at, r) {
 			continue
 		}
-		vendor, ok := current[Vendor](in, r.Vendor.Ref())
-		if !ok || r.Vendor != order.Vendor {
-			return ledger.Change{}, fmt.Errorf("payables: the receipt %s is not of the vendor of its order", r.ID)
+		if !in.bad[at] && known(in, at, r) {
+			continue
 		}
 		var after Order
 		if err := exact(func() { after = receive(in, at, order, r) }); err != nil {
@@ -477,6 +474,10 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 		}
 		if in.bad[at] {
 			continue
+		}
+		vendor, ok := current[Vendor](in, r.Vendor.Ref())
+		if !ok || r.Vendor != order.Vendor {
+			return ledger.Change{}, fmt.Errorf("payables: the receipt %s is not of the vendor of its order", r.ID)
 		}
 		in.put(after)
 		in.put(r)
@@ -527,10 +528,13 @@ func receive(in *intake, at int, o Order, r Receipt) Order {
 			continue
 		}
 		q := l.Quantity.in(c)
-		if r.Movement == Received {
+		switch r.Movement {
+		case Received:
 			line.Received = line.Received.plus(q)
-		} else if line.Received = line.Received.minus(q); line.Received.Sign() < 0 {
-			in.issue(at, field+".quantity", "too_big", "is more than was received")
+		case Returned:
+			if line.Received = line.Received.minus(q); line.Received.Sign() < 0 {
+				in.issue(at, field+".quantity", "too_big", "is more than was received")
+			}
 		}
 	}
 	return o
@@ -597,10 +601,10 @@ func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
 		if !ok {
 			in.issue(at, "vendor", "unknown", "is not known")
 		}
+		checkCredited(in, at, i)
 		if in.bad[at] || known(in, at, i) {
 			continue
 		}
-		checkCredited(in, at, i)
 		claim, ok := current[NumberClaim](in, i.ClaimRef())
 		if !ok {
 			claim = NumberClaim{Vendor: i.Vendor, Document: i.Document, Normal: i.Number.normal}
@@ -670,7 +674,7 @@ func checkInvoice(in *intake, at int, i Invoice) {
 // checkCredited compares a credit note with the invoice it credits: that has to
 // be there, and a note names no other order.
 func checkCredited(in *intake, at int, note Invoice) {
-	if note.Credits == (InvoiceID{}) {
+	if note.Credits == (InvoiceID{}) || note.Document != CreditNote {
 		return
 	}
 	c, ok := current[Invoice](in, note.Credits.Ref())
