@@ -54,7 +54,7 @@ func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqls
 
 // arrayTypes are the types of the parameters, by the type of the column.
 var arrayTypes = map[sqlstore.Type]string{
-	sqlstore.Text: "text", sqlstore.Int: "bigint", sqlstore.Bytes: "bytea", sqlstore.Time: "timestamptz", sqlstore.ID: "uuid", sqlstore.JSON: "text",
+	sqlstore.Text: "text", sqlstore.Int: "bigint", sqlstore.Bytes: "bytea", sqlstore.Time: "timestamptz", sqlstore.ID: "uuid", sqlstore.JSON: "text", sqlstore.Bool: "boolean",
 }
 
 // unnest makes rows of the arrays that are the parameters from $1 on.
@@ -71,6 +71,8 @@ func array(t sqlstore.Type, rows [][]any, column int) any {
 	switch t {
 	case sqlstore.Int:
 		return pick[int64](rows, column)
+	case sqlstore.Bool:
+		return pick[bool](rows, column)
 	case sqlstore.Bytes:
 		return pick[[]byte](rows, column)
 	case sqlstore.Time:

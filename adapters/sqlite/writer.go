@@ -156,6 +156,11 @@ func (c *conn) value(v any, t sqlstore.Type) any {
 	switch t {
 	case sqlstore.Time:
 		return v.(time.Time).UnixMilli()
+	case sqlstore.Bool:
+		if v.(bool) {
+			return int64(1)
+		}
+		return int64(0)
 	case sqlstore.ID:
 		return v.(operation.ID).String()
 	case sqlstore.OperationPlace:

@@ -24,7 +24,9 @@ import (
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // operatorTimeout bounds one write of a command.
@@ -94,7 +96,9 @@ func (s settings) operator() (app.Call, error) {
 }
 
 func application(st store.Store) *app.App {
-	return &app.App{Ledger: st, Refunds: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
+	a := &app.App{Ledger: st, Refunds: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
+	a.Payables, _ = st.(ports.Payables)
+	return a
 }
 
 // operatorFlags are of every command that writes.
@@ -158,7 +162,7 @@ func adjust(ctx context.Context, c console, s settings, args []string) error {
 	})
 }
 
-// verify checks every account of the tenant, however many entries there are.
+// verify checks every account and every vendor of the tenant, however many entries there are.
 func verify(ctx context.Context, c console, s settings, _ []string) error {
 	return withExisting(ctx, s, func(st store.Store) error {
 		call, err := s.operator()
@@ -172,10 +176,10 @@ func verify(ctx context.Context, c console, s settings, _ []string) error {
 		case v.Broken != nil:
 			fmt.Fprintf(c.out, "BROKEN: %v\n", v.Broken)
 			return errors.New("the ledger does not hold")
-		case v.Customers == 0:
-			return fmt.Errorf("there are no customers of the tenant %s", s.tenant)
+		case v.Customers+v.Vendors == 0:
+			return fmt.Errorf("there are no customers and no vendors of the tenant %s", s.tenant)
 		}
-		fmt.Fprintf(c.out, "holds: %d customers, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds\n", v.Customers, v.Entries, v.Postings)
+		fmt.Fprintf(c.out, "holds: %d customers, %d vendors, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds, decisions\n", v.Customers, v.Vendors, v.Entries, v.Postings)
 		return nil
 	})
 }
@@ -223,11 +227,31 @@ func eachAccount(ctx context.Context, st store.Store, t access.Tenant, f func(cu
 	}
 }
 
-// eachEntry goes through the entries of an account up to its head: what comes
-// later is not part of the account as it was read.
-func eachEntry(ctx context.Context, st store.Store, t access.Tenant, a customers.Account, f func(journal.Entry) error) error {
-	for at := int64(0); at < a.Head.Number; {
-		page, err := st.ListEntries(ctx, t, a.ID.Subject(), at, int(min(pageSize, a.Head.Number-at)))
+func eachVendor(ctx context.Context, st store.Store, t access.Tenant, f func(payables.Vendor) error) error {
+	reader, ok := st.(ports.Payables)
+	if !ok {
+		return nil
+	}
+	after := ""
+	for {
+		page, err := reader.ListVendors(ctx, t, after, pageSize)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, v := range page {
+			if err := f(v); err != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].ID.String()
+	}
+}
+
+// eachEntry goes through the entries of an account or a vendor up to its head:
+// what comes later is not part of the record as it was read.
+func eachEntry(ctx context.Context, st store.Store, t access.Tenant, s journal.Subject, head journal.Head, f func(journal.Entry) error) error {
+	for at := int64(0); at < head.Number; {
+		page, err := st.ListEntries(ctx, t, s, at, int(min(pageSize, head.Number-at)))
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -280,9 +304,15 @@ func exportJournal(ctx context.Context, c console, s settings, _ []string) error
 		out := bufio.NewWriter(c.out)
 		lines := json.NewEncoder(out)
 		lines.SetEscapeHTML(false)
+		line := func(e journal.Entry) error { return lines.Encode(export(e)) }
 		err := eachAccount(ctx, st, s.tenant, func(a customers.Account) error {
-			return eachEntry(ctx, st, s.tenant, a, func(e journal.Entry) error { return lines.Encode(export(e)) })
+			return eachEntry(ctx, st, s.tenant, a.ID.Subject(), a.Head, line)
 		})
+		if err == nil {
+			err = eachVendor(ctx, st, s.tenant, func(v payables.Vendor) error {
+				return eachEntry(ctx, st, s.tenant, v.ID.Subject(), v.Head, line)
+			})
+		}
 		return errors.Join(err, out.Flush())
 	})
 }

@@ -48,10 +48,10 @@ func TestAnOperatorsDay(t *testing.T) {
 	d := newDesk(t)
 	d.does("", 1, "no such file", "verify")
 	d.does("", 0, "up to date", "migrate")
-	d.does("", 1, "no customers of the tenant default", "verify")
+	d.does("", 1, "no customers and no vendors of the tenant default", "verify")
 	d.does("", 0, "are there", "seed")
 	d.does("", 0, "are there", "seed")
-	d.does("", 0, "holds: 3 customers, 3 entries, 4 postings", "verify")
+	d.does("", 0, "holds: 3 customers, 3 vendors, 36 entries, 6 postings", "verify")
 	d.does(people, 0, "2 customers, all of them well formed", "import", "customers", "--dry-run", "-")
 	d.does(people, 0, "2 customers opened, 0 were there already", "import", "customers", "-")
 	d.does(people, 0, "0 customers opened, 2 were there already", "import", "customers", "-")
@@ -70,10 +70,10 @@ func TestCorrectionsAreNamedAndHappenOnce(t *testing.T) {
 	d.does("", 1, "amount_out_of_range", "adjust", "--reason", "x", "CUST-00001", "99999999999999999")
 	d.does("", 1, "refund_not_found", "reverse", "--reason", "The bank returned it", "CUST-00001", "2")
 	d.does("", 2, "usage", "reverse", "CUST-00001")
-	if journal := d.does("", 0, `"principal":"ada"`, "export", "journal"); !strings.Contains(journal, `"key":"ticket-7"`) {
+	if journal := d.does("", 0, `"principal":"ada"`, "export", "journal"); !strings.Contains(journal, `"key":"ticket-7"`) || !strings.Contains(journal, `"subject":"vendor/V-300"`) {
 		t.Error(journal)
 	}
-	d.does("", 0, "holds: 3 customers, 4 entries", "verify")
+	d.does("", 0, "holds: 3 customers, 3 vendors, 37 entries", "verify")
 }
 
 func TestEveryBadLineIsNamed(t *testing.T) {

@@ -119,6 +119,9 @@ type Backend interface {
 	Keeps(ledger.Kind) bool
 	// Stores reports whether a decision may make or change the record.
 	Stores(ledger.Record) bool
+	// Answers reports whether a decision may answer with the record, which then
+	// stays as it was.
+	Answers(ledger.Record) bool
 	// Implied says which other record r changes by being there, and how; set is
 	// nil if none. That record is not written: the backend reads it so.
 	Implied(r ledger.Record) (ref ledger.Ref, set func(ledger.Record) ledger.Record)
@@ -418,7 +421,7 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 			return ledger.Outcome{}, noPlace(r)
 		}
 	}
-	if !g.backend.Stores(change.Answer) {
+	if !g.backend.Answers(change.Answer) {
 		return ledger.Outcome{}, noPlace(change.Answer)
 	}
 	for _, r := range change.Put {

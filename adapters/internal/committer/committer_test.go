@@ -39,7 +39,8 @@ func newBackend() *backend {
 
 func (b *backend) Keeps(k ledger.Kind) bool { return k.Name != "unicorn" }
 
-func (b *backend) Stores(r ledger.Record) bool { return b.Keeps(r.Ref().Kind) }
+func (b *backend) Stores(r ledger.Record) bool  { return b.Keeps(r.Ref().Kind) }
+func (b *backend) Answers(r ledger.Record) bool { return b.Stores(r) }
 
 func (b *backend) Implied(r ledger.Record) (ledger.Ref, func(ledger.Record) ledger.Record) {
 	if v, ok := r.(refunds.Reversal); ok {

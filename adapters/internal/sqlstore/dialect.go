@@ -17,6 +17,7 @@ const (
 	Time              // time.Time, UTC, whole milliseconds
 	ID                // operation.ID
 	JSON              // string
+	Bool              // bool; never part of a key
 	// The place of an entry, or of an operation, in its batch: int64, from 1. A
 	// database that numbers its rows keeps it as a reference to the row; the
 	// others leave it out.

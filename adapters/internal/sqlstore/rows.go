@@ -80,7 +80,9 @@ func (w *writes) steps(d Dialect) []Step {
 // Tables are all tables, in the order in which a commit writes them. Postings
 // stand before their entries: the database checks an entry when it comes.
 var Tables = []*Table{Operations, Postings, Entries, &accountTable, &lotTable,
-	Refunds, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable}
+	Refunds, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable,
+	&vendorTable, &vendorBalanceTable, &orderTable, &orderLineTable, &conversionTable, &receiptTable, &receiptLineTable,
+	&invoiceTable, &invoiceLineTable, &claimTable, &decisionTable, &findingTable, &namedTable}
 
 // sort sorts the rows by the columns of the key.
 func (t *tableRows) sort() {

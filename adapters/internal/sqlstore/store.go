@@ -31,6 +31,8 @@ type Store struct {
 	accounts  *accountCodec
 	entries   *entryCodec
 	outcomes  *outcomeCodec
+	vendors   *vendorCodec
+	receipts  *receiptCodec
 	committer *committer.Committer
 }
 
@@ -55,8 +57,10 @@ type codec interface {
 // New makes a store of an open database, whose writes go through that many
 // workers.
 func New(db DB, d Dialect, workers int) *Store {
-	s := &Store{db: db, dialect: d, accounts: newAccountCodec(d), entries: newEntryCodec(d), outcomes: newOutcomeCodec(d)}
-	s.codecs = []codec{s.accounts, newAdjustmentCodec(d), s.entries, newImportCodec(d), newRefundCodec(d), newReversalCodec(d)}
+	s := &Store{db: db, dialect: d, accounts: newAccountCodec(d), entries: newEntryCodec(d), outcomes: newOutcomeCodec(d),
+		vendors: newVendorCodec(d), receipts: newReceiptCodec(d)}
+	s.codecs = []codec{s.accounts, newAdjustmentCodec(d), newDecisionCodec(d), s.entries, s.receipts, newImportCodec(d), newInvoiceCodec(d),
+		newClaimCodec(d), newOrderCodec(d), newRefundCodec(d), newReversalCodec(d), s.vendors}
 	s.committer = committer.New(s, workers)
 	return s
 }
@@ -79,6 +83,12 @@ func (s *Store) Keeps(k ledger.Kind) bool { return s.codec(k.Name) != nil }
 
 // Stores implements committer.Backend.
 func (s *Store) Stores(r ledger.Record) bool { return s.codecOf(r) != nil }
+
+// Answers implements committer.Backend.
+func (s *Store) Answers(r ledger.Record) bool {
+	c, ok := s.codecOf(r).(interface{ answerable() bool })
+	return s.Stores(r) && (!ok || c.answerable())
+}
 
 // codecOf returns the codec that stores r, or nil.
 func (s *Store) codecOf(r ledger.Record) codec {
