@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 type state struct {
 	balances map[string]*jsontree.Node
 	refunds  map[string][]*jsontree.Node // a customer that was looked at has a list, perhaps empty
+	invoices map[string]string           // the status of each
 	entries  *int
 }
 
@@ -34,6 +37,10 @@ func (p *play) look(ctx context.Context) (state, error) {
 		if err := p.listRefunds(ctx, c, s.refunds); err != nil {
 			return s, err
 		}
+	}
+	var err error
+	if s.invoices, err = p.listInvoices(ctx); err != nil {
+		return s, err
 	}
 	verified, err := p.ask(ctx, "verify_ledger", "{}")
 	if err != nil || verified == nil {
@@ -64,6 +71,26 @@ func (p *play) listRefunds(ctx context.Context, customer string, into map[string
 		if next == nil {
 			into[customer] = list
 			return nil
+		}
+		cursor = `,"cursor":` + next.Raw
+	}
+}
+
+// listInvoices collects the status of all invoices.
+func (p *play) listInvoices(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	cursor := ""
+	for {
+		page, err := p.ask(ctx, "list_invoices", `{"limit":100`+cursor+`}`)
+		if err != nil || page == nil {
+			return nil, err
+		}
+		for _, i := range page.Get("invoices").Elements {
+			all[i.Get("id").Str()] = i.Get("status").Str()
+		}
+		next := page.Get("nextCursor")
+		if next == nil {
+			return all, nil
 		}
 		cursor = `,"cursor":` + next.Raw
 	}
@@ -121,8 +148,33 @@ func (p *play) audit(before, after state) error {
 		}
 	}
 	if before.entries != nil && after.entries != nil && len(after.refunds) == len(customers) {
-		if more := *after.entries - *before.entries; more != refunds {
-			return &expect.Mismatch{Want: fmt.Sprintf("%d journal entries more, one for each refund", refunds), Got: fmt.Sprint(more)}
+		if more := *after.entries - *before.entries; more != refunds+p.c.Decisions {
+			return &expect.Mismatch{Want: fmt.Sprintf("%d journal entries more, one for each refund and decision", refunds+p.c.Decisions), Got: fmt.Sprint(more)}
+		}
+	}
+	return p.auditInvoices(before, after)
+}
+
+// auditInvoices compares the status of each invoice with what the case says.
+func (p *play) auditInvoices(before, after state) error {
+	if after.invoices == nil && len(p.c.Invoices) > 0 {
+		return errors.New("the invoices can not be seen, so the case can not say where they stand")
+	}
+	for id := range p.c.Invoices {
+		if _, there := after.invoices[id]; !there {
+			return fmt.Errorf("%s is no invoice of the data", id)
+		}
+	}
+	if len(after.invoices) != len(before.invoices) {
+		return &expect.Mismatch{Want: fmt.Sprintf("%d invoices", len(before.invoices)), Got: fmt.Sprint(len(after.invoices))}
+	}
+	for _, id := range slices.Sorted(maps.Keys(after.invoices)) {
+		want, said := p.c.Invoices[id]
+		if !said {
+			want = before.invoices[id]
+		}
+		if got := after.invoices[id]; got != want {
+			return &expect.Mismatch{Want: id + " " + want, Got: got}
 		}
 	}
 	return nil

@@ -118,6 +118,9 @@ func evaluate(ctx context.Context, o options, stdout, stderr io.Writer) (failed 
 		}
 		o.cases = filepath.Join(root, "evals", "cases")
 	}
+	if o.cases, err = filepath.Abs(o.cases); err != nil {
+		return 0, err
+	}
 	cases, err := trajectory.Load(os.DirFS(o.cases))
 	if err != nil {
 		return 0, err
@@ -151,7 +154,7 @@ func evaluate(ctx context.Context, o options, stdout, stderr io.Writer) (failed 
 	}
 	r := report{out: stdout, backend: o.backendName}
 	defer o.backend.Close()
-	runner{o.server, o.backend, o.jobs}.all(ctx, cases, r.add)
+	runner{o.server, o.cases, o.backend, o.jobs}.all(ctx, cases, r.add)
 	r.close()
 	if o.json != "" {
 		err = errors.Join(err, r.writeJSON(o.json))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ const defaultProtocol = "2025-11-25"
 // runner runs cases.
 type runner struct {
 	server  string // path of the binary
+	cases   string // path of the folder of the cases
 	backend backend.Backend
 	jobs    int
 }
@@ -68,7 +70,11 @@ func (r runner) one(ctx context.Context, c *trajectory.Case) result {
 		return result{Case: c, Skipped: "needs a store that outlives the server"}
 	}
 	begun := time.Now()
-	s, err := r.backend.Fresh()
+	folder := ""
+	if c.Data != "" {
+		folder = filepath.Join(r.cases, c.Subject, "data", c.Data)
+	}
+	s, err := r.backend.Fresh(folder)
 	if err != nil {
 		return result{Case: c, Err: err}
 	}

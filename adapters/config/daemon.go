@@ -18,18 +18,22 @@ const (
 // Store says where the ledger is kept.
 type Store struct {
 	Backend     Backend
+	MemoryData  string // the folder of files that the backend memory starts with; the demo records if empty
 	SQLitePath  string
 	PostgresURL string
 	Service     Service // of the backend rest
 }
 
 // store checks that what the backend needs is there.
-func (p *problems) store(backend, path, url string, allowed ...Backend) Store {
+func (p *problems) store(backend, data, path, url string, allowed ...Backend) Store {
 	var names []string
 	for _, b := range allowed {
 		names = append(names, string(b))
 	}
-	s := Store{Backend: Backend(p.one("LEDGER_BACKEND", backend, names...)), SQLitePath: path, PostgresURL: url}
+	s := Store{Backend: Backend(p.one("LEDGER_BACKEND", backend, names...)), MemoryData: data, SQLitePath: path, PostgresURL: url}
+	if s.Backend != Memory && data != "" {
+		p.add("LEDGER_MEMORY_DATA", "is for the backend memory; the others have refund-ledgerd import")
+	}
 	if s.Backend == SQLite && path == "" {
 		p.add("LEDGER_SQLITE_PATH", "is missing: the backend sqlite needs the path of its file")
 	}
@@ -42,7 +46,8 @@ func (p *problems) store(backend, path, url string, allowed ...Backend) Store {
 // daemonVariables are what refund-ledgerd reads.
 type daemonVariables struct {
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
-	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers"`
+	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers and invoices"`
+	MemoryData  string `env:"LEDGER_MEMORY_DATA" doc:"a folder of import files that the backend memory starts with, in place of the demo records"`
 	SQLitePath  string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
 	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
 	Addr        string `env:"LEDGERD_ADDR" envDefault:"127.0.0.1:3344" doc:"where serve listens, without TLS: what is beyond this machine needs a proxy with TLS before it"`
@@ -71,7 +76,7 @@ func ParseDaemon(environ []string) (Daemon, error) {
 	}
 	p := problems{}
 	d := Daemon{
-		LogLevel: level(v.LogLevel), Store: p.store(v.Backend, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory),
+		LogLevel: level(v.LogLevel), Store: p.store(v.Backend, v.MemoryData, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory),
 		Serving: p.serving(v.Addr, v.Tokens, v.MaxInFlight), Token: v.Token, Shown: shown(v),
 	}
 	return d, errors.Join(p...)

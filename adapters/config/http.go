@@ -26,10 +26,11 @@ type httpVariables struct {
 	PublicURL    string `env:"MCP_PUBLIC_URL" doc:"the address of the endpoint as clients know it, which is what their tokens are for; by default made from MCP_HTTP_ADDR"`
 	Hosts        string `env:"MCP_ALLOWED_HOSTS" doc:"what the header Host may say, with commas between, each with its port if clients send one; by default the names of this machine for itself, the address it listens on and the host of MCP_PUBLIC_URL"`
 	Origins      string `env:"MCP_ALLOWED_ORIGINS" doc:"pages that may call from a browser, with commas between, such as https://app.example.com; by default none"`
-	TLSCert      string `env:"MCP_TLS_CERT" doc:"the file of the certificate, with the chain, for https"`
+	TLSCert      string `env:"MCP_TLS_CERT" doc:"the file of the certificate, with the chain, for https; read again when it changes"`
 	TLSKey       string `env:"MCP_TLS_KEY" doc:"the file of its key"`
 	BehindProxy  string `env:"MCP_BEHIND_PROXY" envDefault:"false" doc:"true: serve without TLS on an address that others reach, since a proxy in front of it has TLS"`
 	MaxInFlight  string `env:"MCP_MAX_IN_FLIGHT" envDefault:"256" doc:"how many requests may be at work at once; the next is answered 503"`
+	MaxEach      string `env:"MCP_MAX_IN_FLIGHT_EACH" doc:"how many of them may be one principal's, when tokens say who calls; the next is told to wait; by default half"`
 	RateLimit    string `env:"RATE_LIMIT" envDefault:"off" doc:"requests a second and at once for each principal, such as 20:40, or off"`
 	MetricsAddr  string `env:"MCP_METRICS_ADDR" doc:"an address of this machine for itself to serve /metrics on, such as 127.0.0.1:9464"`
 	MetricsToken string `env:"MCP_METRICS_TOKEN" secret:"true" doc:"the bearer token for /metrics on MCP_HTTP_ADDR; without one it is not there"`
@@ -65,6 +66,7 @@ type HTTP struct {
 	Hosts, Origins   []string
 	TLSCert, TLSKey  string
 	MaxInFlight      int
+	MaxEach          int     // of MaxInFlight; 0 where all callers are one
 	Rate             float64 // 0: no limit
 	Burst            int
 	MetricsAddr      string
@@ -104,6 +106,12 @@ func ParseHTTP(environ, algorithms []string) (HTTP, error) {
 		ClaimTenant: claim(v.ClaimTenant), ClaimID: claim(v.ClaimID), ClaimKind: claim(v.ClaimKind),
 		ClaimPlan: claim(v.ClaimPlan), ClaimScopes: claim(v.ClaimScopes), ClaimOwner: claim(v.ClaimOwner),
 		Shown: shown(v),
+	}
+	if c.AuthMode != NoAuth {
+		c.MaxEach = (c.MaxInFlight + 1) / 2
+	}
+	if v.MaxEach != "" {
+		c.MaxEach = p.integer("MCP_MAX_IN_FLIGHT_EACH", v.MaxEach, c.MaxInFlight)
 	}
 	c.Rate, c.Burst = p.rate("RATE_LIMIT", v.RateLimit)
 	behindProxy, anonymous := p.boolean("MCP_BEHIND_PROXY", v.BehindProxy), p.boolean("MCP_ALLOW_ANONYMOUS", v.Anonymous)

@@ -64,6 +64,22 @@ func TestParseHTTP(t *testing.T) {
 	}
 }
 
+func TestParseHTTPShares(t *testing.T) {
+	for environ, want := range map[string]int{
+		"MCP_ALLOW_ANONYMOUS=true":                                                          0,
+		"AUTH_MODE=static AUTH_TOKENS=tokens":                                               128,
+		"AUTH_MODE=static AUTH_TOKENS=tokens MCP_MAX_IN_FLIGHT=1":                           1,
+		"AUTH_MODE=static AUTH_TOKENS=tokens MCP_MAX_IN_FLIGHT_EACH=256":                    256,
+		"AUTH_MODE=static AUTH_TOKENS=tokens MCP_MAX_IN_FLIGHT=9 MCP_MAX_IN_FLIGHT_EACH=9":  9,
+		"AUTH_MODE=static AUTH_TOKENS=tokens MCP_MAX_IN_FLIGHT=9 MCP_MAX_IN_FLIGHT_EACH=10": -1,
+	} {
+		c, err := ParseHTTP(strings.Fields(environ), algorithms)
+		if want < 0 && err == nil || want >= 0 && (err != nil || c.MaxEach != want) {
+			t.Errorf("%s: %d %v", environ, c.MaxEach, err)
+		}
+	}
+}
+
 func TestHTTPShowsNoSecret(t *testing.T) {
 	c, err := ParseHTTP([]string{"MCP_ALLOW_ANONYMOUS=true", "MCP_METRICS_TOKEN=hunter2"}, algorithms)
 	if err != nil {

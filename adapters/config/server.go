@@ -21,7 +21,8 @@ type serverVariables struct {
 	InputErrors      string `env:"INPUT_ERRORS" envDefault:"protocol" doc:"protocol: invalid arguments are JSON-RPC errors; tool: tool results with isError, for hosts that hide protocol errors from the model"`
 	CallTimeout      string `env:"CALL_TIMEOUT" envDefault:"30s" doc:"how long one call may take, 100ms to 10m"`
 	RequireKey       string `env:"REQUIRE_OPERATION_KEY" envDefault:"false" doc:"true: refuse calls that change state and whose host sent no operation key"`
-	Backend          string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers, gone at exit), sqlite, postgres or rest (a service)"`
+	Backend          string `env:"LEDGER_BACKEND" envDefault:"memory" doc:"where the ledger is kept: memory (the demo customers and invoices, gone at exit), sqlite, postgres or rest (a service)"`
+	MemoryData       string `env:"LEDGER_MEMORY_DATA" doc:"a folder of import files (customers, vendors, orders, receipts, invoices; .csv or .jsonl) that the backend memory starts with, in place of the demo records"`
 	SQLitePath       string `env:"LEDGER_SQLITE_PATH" doc:"the file of the backend sqlite; it is made if it is not there"`
 	PostgresURL      string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
 	RESTURL          string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
@@ -80,7 +81,7 @@ func ParseServer(environ, toolsets []string) (Server, error) {
 		InputErrorsAsResults: p.one("INPUT_ERRORS", v.InputErrors, "protocol", "tool") == "tool",
 		CallTimeout:          p.duration("CALL_TIMEOUT", v.CallTimeout),
 		RequireOperationKey:  p.boolean("REQUIRE_OPERATION_KEY", v.RequireKey),
-		Store:                p.store(v.Backend, v.SQLitePath, v.PostgresURL, Memory, SQLite, Postgres, REST),
+		Store:                p.store(v.Backend, v.MemoryData, v.SQLitePath, v.PostgresURL, Memory, SQLite, Postgres, REST),
 		Shown:                shown(v),
 	}
 	c.Store.Service = p.service(c.Store.Backend, v.RESTURL, v.RESTToken, v.RESTTimeout)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/auth"
 	"github.com/refundledger/refundledger/adapters/config"
-	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/restserver"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/adapters/telemetry"
@@ -34,7 +33,7 @@ func serve(ctx context.Context, c console, s settings, _ []string) error {
 	}
 	return with(ctx, s, func(st store.Store) error {
 		if s.Store.Backend == config.Memory { // it would be empty, and nothing of it outlives the process
-			if err := demo.Seed(ctx, st, s.tenant, system.Clock{}, system.IDs{}); err != nil {
+			if err := store.Fill(ctx, st, s.Store, s.tenant); err != nil {
 				return err
 			}
 		}

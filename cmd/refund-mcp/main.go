@@ -16,7 +16,6 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/auth"
 	"github.com/refundledger/refundledger/adapters/config"
-	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/mcpserver"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/adapters/telemetry"
@@ -39,11 +38,11 @@ func main() {
 }
 
 // openStore opens the backend that is configured. A ledger in memory starts
-// with the demo customers.
+// with the demo records, or with those of a folder.
 func openStore(ctx context.Context, c config.Server, log *slog.Logger) (store.Store, error) {
 	s, err := store.Open(ctx, c.Store, log)
 	if err == nil && c.Store.Backend == config.Memory {
-		err = demo.Seed(ctx, s, c.Principal.Tenant(), system.Clock{}, system.IDs{})
+		err = store.Fill(ctx, s, c.Store, c.Principal.Tenant())
 	}
 	if err == nil && c.Transport == config.OverStdio { // over HTTP the callers are not known yet
 		err = store.Admit(ctx, s, c.Principal, log)

@@ -209,7 +209,7 @@ func (m *matcher) line(l OrderLine, b billed, r rivalry) {
 		m.find(Finding{Code: NoGoodsReceipt, Line: l.Line, Found: all.String()})
 	case all.Cmp(l.Received) > 0:
 		m.find(Finding{Code: BilledOverReceived, Line: l.Line, Expected: l.Received.String(), Found: all.String()})
-	case undecided && r.quantity.Sign() > 0 && all.plus(r.quantity).Cmp(l.Received) > 0:
+	case undecided && b.quantity.Sign() > 0 && r.quantity.Sign() > 0 && all.plus(r.quantity).Cmp(l.Received) > 0:
 		m.find(Finding{Code: CompetingClaim, Line: l.Line, Expected: l.Received.String(), Found: all.plus(r.quantity).String(), Invoices: r.invoices})
 	}
 	if ordered := l.Quantity.in(one); all.Cmp(ordered) > 0 {

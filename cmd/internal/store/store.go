@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/importfile"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/sqlite"
+	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -66,6 +69,15 @@ func Admit(ctx context.Context, s Store, who access.Principal, log *slog.Logger)
 		log.Warn("the ledger service does not answer yet", "cause", err.Error())
 	}
 	return nil
+}
+
+// Fill gives an empty ledger what it starts with: the files of a folder, or the
+// demo records.
+func Fill(ctx context.Context, s Store, c config.Store, t access.Tenant) error {
+	if c.MemoryData != "" {
+		return importfile.Load(ctx, s, t, c.MemoryData, system.Clock{}, system.IDs{})
+	}
+	return demo.Seed(ctx, s, t, system.Clock{}, system.IDs{})
 }
 
 type inMemory struct{ *memory.Store }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/importfile"
 	ledgermemory "github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres"
 	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
@@ -28,8 +29,9 @@ import (
 type Backend interface {
 	// Durable reports whether a store outlives the server.
 	Durable() bool
-	// Fresh makes an empty store with the demo customers in it.
-	Fresh() (Store, error)
+	// Fresh makes a store with the demo records in it, or with the import files
+	// of a folder.
+	Fresh(folder string) (Store, error)
 	// Close lets go of what the stores shared.
 	Close()
 }
@@ -63,11 +65,17 @@ func New(name string) (Backend, error) {
 // memory: the server makes the store when it starts, and it ends with the server.
 type memory struct{}
 
-func (memory) Durable() bool          { return false }
-func (memory) Close()                 {}
-func (memory) Fresh() (Store, error)  { return memory{}, nil }
-func (memory) Env() map[string]string { return map[string]string{"LEDGER_BACKEND": "memory"} }
-func (memory) Discard() error         { return nil }
+func (memory) Durable() bool                      { return false }
+func (memory) Close()                             {}
+func (memory) Fresh(folder string) (Store, error) { return inServer{folder}, nil }
+
+// inServer is the folder that the server starts with.
+type inServer struct{ folder string }
+
+func (s inServer) Env() map[string]string {
+	return map[string]string{"LEDGER_BACKEND": "memory", "LEDGER_MEMORY_DATA": s.folder}
+}
+func (inServer) Discard() error { return nil }
 
 // inFile: each case has a SQLite file in a folder of its own.
 type inFile struct{}
@@ -75,7 +83,7 @@ type inFile struct{}
 func (inFile) Durable() bool { return true }
 func (inFile) Close()        {}
 
-func (inFile) Fresh() (Store, error) {
+func (inFile) Fresh(data string) (Store, error) {
 	folder, err := os.MkdirTemp("", "refundledger-eval-")
 	if err != nil {
 		return nil, err
@@ -83,7 +91,7 @@ func (inFile) Fresh() (Store, error) {
 	f := file{folder}
 	s, err := sqlite.Open(context.Background(), f.path())
 	if err == nil {
-		err = errors.Join(seed(s), s.Close())
+		err = errors.Join(seed(s, data), s.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
@@ -110,7 +118,7 @@ type inDatabase struct {
 
 func (*inDatabase) Durable() bool { return true }
 
-func (d *inDatabase) Fresh() (Store, error) {
+func (d *inDatabase) Fresh(data string) (Store, error) {
 	d.once.Do(func() {
 		if d.url = os.Getenv(postgrestest.ServerURL); d.url == "" {
 			if d.server, d.err = postgrestest.New(postgrestest.Fast); d.err == nil {
@@ -132,7 +140,7 @@ func (d *inDatabase) Fresh() (Store, error) {
 	}
 	s, err := postgres.Open(ctx, to)
 	if err == nil {
-		err = errors.Join(seed(s), s.Close())
+		err = errors.Join(seed(s, data), s.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, drop())
@@ -162,9 +170,9 @@ type inService struct{}
 func (inService) Durable() bool { return true } // the service outlives the server
 func (inService) Close()        {}
 
-func (inService) Fresh() (Store, error) {
+func (inService) Fresh(data string) (Store, error) {
 	s := ledgermemory.New()
-	if err := seed(s); err != nil {
+	if err := seed(s, data); err != nil {
 		return nil, err
 	}
 	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler)})
@@ -210,15 +218,18 @@ func (token) Verify(_ context.Context, t string) (access.Principal, error) {
 	if err != nil {
 		return access.Principal{}, err
 	}
-	scopes := access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.ControlRules, access.PrincipalDelegate)
+	scopes := access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride, access.ControlRules, access.PrincipalDelegate)
 	return access.NewPrincipal(tenant, "refund-mcp", access.Service, scopes, access.Pro, "")
 }
 
-// seed opens the demo customers in the tenant of a server without settings.
-func seed(l ports.Ledger) error {
+// seed fills the tenant of a server without settings.
+func seed(l ports.Ledger, folder string) error {
 	tenant, err := access.ParseTenant("default")
 	if err != nil {
 		return err
+	}
+	if folder != "" {
+		return importfile.Load(context.Background(), l, tenant, folder, system.Clock{}, system.IDs{})
 	}
 	return demo.Seed(context.Background(), l, tenant, system.Clock{}, system.IDs{})
 }

@@ -25,8 +25,8 @@ func (Daemon) Durable() bool { return true }
 func (Daemon) Close() {}
 
 // Fresh implements Backend. It returns when the service listens.
-func (d Daemon) Fresh() (Store, error) {
-	s, err := inFile{}.Fresh()
+func (d Daemon) Fresh(folder string) (Store, error) {
+	s, err := inFile{}.Fresh(folder)
 	if err != nil {
 		return nil, err
 	}

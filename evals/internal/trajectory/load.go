@@ -112,6 +112,9 @@ func (c *Case) check(node *jsontree.Node) []*jsontree.Problem {
 	if (c.NoStart == "") == (len(c.Steps) == 0) {
 		k.add(node.At, "a case has steps, or no_start")
 	}
+	if c.Data != "" && !nameForm.MatchString(c.Data) {
+		k.add(node.At, "data is lower-case words joined by hyphens")
+	}
 	k.pattern(node.At, c.NoStart)
 	k.env(node.At, c.Env)
 	for i := range c.Steps {

@@ -14,7 +14,8 @@
 //	}]
 //
 // What a case does not say must not happen: customers that "end" leaves out
-// keep their balance and get no refund. The fields of [Case] and [Step] are the
+// keep their balance and get no refund, invoices keep their status, and nothing
+// is decided. The fields of [Case] and [Step] are the
 // whole language; an unknown one is an error.
 package trajectory
 
@@ -32,6 +33,9 @@ type Case struct {
 	Why string `json:"why"`
 	// Needs is empty, or "durable": the store must outlive the server.
 	Needs string `json:"needs"`
+	// Data names a folder SUBJECT/data/NAME of import files that the store begins
+	// with, in place of the demo records.
+	Data string `json:"data"`
 	// Env adds to the server's environment, which else says only the backend
 	// and TOOLSETS=all.
 	Env map[string]string `json:"env"`
@@ -43,6 +47,11 @@ type Case struct {
 	Steps   []Step `json:"steps"`
 	// End is the state afterwards, by customer.
 	End map[string]Account `json:"end"`
+	// Invoices is the status of each invoice afterwards, by id; those that are
+	// left out have the one they had.
+	Invoices map[string]string `json:"invoices"`
+	// Decisions is how many decisions about invoices were made.
+	Decisions int `json:"decisions"`
 	// Never is what must not happen at any time.
 	Never Never `json:"never"`
 
