@@ -83,6 +83,8 @@ type HTTPOptions struct {
 	Burst int
 	// MaxInFlight is how many requests may be at work at once, > 0.
 	MaxInFlight int
+	// MaxEach is how many of them may be one principal's; 0: all.
+	MaxEach int
 	// Ready reports whether the ledger can be asked.
 	Ready func(context.Context) error
 	// Metrics is served to who has the token. Without a token it is not served.
@@ -102,7 +104,9 @@ type HTTP struct {
 	challenge string // of WWW-Authenticate, up to what is wrong
 	limits    *limiter
 	slots     chan struct{} // one for each request at work
+	each      *shares       // of them
 	large     chan struct{} // one for each large body that is read or at work
+	largeEach *shares       // of them
 	sdk       *mcp.StreamableHTTPHandler
 	shapes    shapes
 	ready     readiness
@@ -129,7 +133,11 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 		Server: s, o: o, doors: newDoors(o.Hosts, o.Origins), cors: http.NewCrossOriginProtection(),
 		limits: newLimiter(o.Rate, o.Burst),
 		slots:  make(chan struct{}, o.MaxInFlight), large: make(chan struct{}, maxLargeBodies),
+		each:  newShares(o.MaxEach),
 		drain: drainTime, visits: map[*visit]struct{}{},
+	}
+	if o.MaxEach > 0 {
+		h.largeEach = newShares(maxLargeEach)
 	}
 	for _, origin := range o.Origins {
 		if err := h.cors.AddTrustedOrigin(origin); err != nil {

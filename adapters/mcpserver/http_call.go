@@ -30,6 +30,9 @@ const (
 	// messages, and those that do not tell, maxLargeBodies may be there at once.
 	smallBody      = 64 << 10
 	maxLargeBodies = 64
+	// maxLargeEach is how many of them may be one principal's, where there are
+	// many principals.
+	maxLargeEach = maxLargeBodies / 2
 	// maxToken is how long a token may be.
 	maxToken = 8 << 10
 	// busyWait is after how long a client may try again that found no room.
@@ -70,7 +73,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	body, release, ok := h.read(w, r)
+	body, release, ok := h.read(w, r, who)
 	if !ok {
 		return
 	}
@@ -83,8 +86,13 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := inspect(body)
+	if !h.each.take(who) {
+		h.limited(w, m, "share", busyWait)
+		return
+	}
+	defer h.each.give(who)
 	if wait := h.limits.take(who); wait > 0 {
-		h.limited(w, m, wait)
+		h.limited(w, m, "rate", wait)
 		return
 	}
 	v := &visit{principal: who, headerKeys: r.Header[headerOfKey]}
@@ -161,7 +169,7 @@ func notInTokens(c rune) bool {
 }
 
 // read takes the body in. release gives back the room that it had.
-func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), ok bool) {
+func (h *HTTP) read(w http.ResponseWriter, r *http.Request, who access.Principal) (body []byte, release func(), ok bool) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case err != nil || media != "application/json" || len(r.Header["Content-Type"]) > 1:
@@ -179,10 +187,15 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request) (body []byte, releas
 	}
 	release = func() {}
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		if !h.largeEach.take(who) {
+			h.busy(w)
+			return nil, nil, false
+		}
 		select {
 		case h.large <- struct{}{}:
-			release = func() { <-h.large }
+			release = func() { <-h.large; h.largeEach.give(who) }
 		default:
+			h.largeEach.give(who)
 			h.busy(w)
 			return nil, nil, false
 		}
@@ -229,10 +242,10 @@ func (h *HTTP) busy(w http.ResponseWriter) {
 	h.fail(w, http.StatusServiceUnavailable, nil, &jsonrpc.Error{Code: codeBusy, Message: "The server is busy. Nothing has happened. Try again later.", Data: retryData(busyWait)})
 }
 
-// limited answers a principal that asks too often: a request under its id, in
-// an answer that every client hands on to its host.
-func (h *HTTP) limited(w http.ResponseWriter, m message, wait time.Duration) {
-	h.options.Meter.Refused("rate")
+// limited answers a principal that asks too often, or too much at once: a
+// request under its id, in an answer that every client hands on to its host.
+func (h *HTTP) limited(w http.ResponseWriter, m message, why string, wait time.Duration) {
+	h.options.Meter.Refused(why)
 	retryAfter(w, wait)
 	code, id := http.StatusTooManyRequests, []byte(nil)
 	if m.sort == request || m.sort == refused {

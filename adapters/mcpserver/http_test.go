@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -637,6 +638,12 @@ func TestHTTPWantsAToken(t *testing.T) {
 	if strings.Contains(s.log.String(), allToken) || strings.Contains(s.log.String(), "nonsense") {
 		t.Error("a token is in the log")
 	}
+	var scopes []string
+	for _, tool := range allTools() {
+		scopes = append(scopes, tool.scope.String())
+	}
+	slices.Sort(scopes)
+	scopes = slices.Compact(scopes)
 	for _, path := range []string{pathResource, pathResource + pathMCP} {
 		r := s.do("GET", path, "", "Authorization", "")
 		var m struct {
@@ -644,7 +651,7 @@ func TestHTTPWantsAToken(t *testing.T) {
 			Servers  []string `json:"authorization_servers"`
 			Scopes   []string `json:"scopes_supported"`
 		}
-		if err := json.Unmarshal([]byte(r.body), &m); err != nil || m.Resource != "http://"+s.addr+pathMCP || fmt.Sprint(m.Servers, m.Scopes) != "[https://issuer.example] [customer:read refund:read refund:write]" {
+		if err := json.Unmarshal([]byte(r.body), &m); err != nil || m.Resource != "http://"+s.addr+pathMCP || fmt.Sprint(m.Servers) != "[https://issuer.example]" || !slices.Equal(m.Scopes, scopes) {
 			t.Errorf("%s: %s", path, r.body)
 		}
 	}
@@ -826,6 +833,71 @@ func TestHTTPRefusesWhatItHasNoRoomFor(t *testing.T) {
 	}
 	if r := s.post(toolsCall("1", "get_customer_record", lookUp, "")); r.status != 200 {
 		t.Errorf("afterwards: %d %s", r.status, r.body)
+	}
+}
+
+// One principal can not have all the room there is.
+func TestHTTPRoomIsShared(t *testing.T) {
+	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxInFlight, o.MaxEach = 8, 2 })
+	g := gate(s.desk)
+	done := make(chan reply, 2)
+	for i := range 2 {
+		go func() {
+			r, err := s.try("POST", pathMCP, toolsCall("1", "trigger_refund", ten, keyed(fmt.Sprintf(`"k%d"`, i))))
+			if err != nil {
+				t.Error(err)
+			}
+			done <- r
+		}()
+		<-g.arrived
+	}
+	message := toolsCall("3", "get_customer_record", lookUp, "")
+	if r := s.post(message); r.status != 200 || r.id != "3" || r.code != codeRateLimited || r.data != `{"retryAfterMs":1000}` {
+		t.Errorf("the third: %d %s", r.status, r.body)
+	}
+	for _, token := range []string{readerToken, otherToken} { // the other is a namesake in another tenant
+		if r := s.as(token, message); r.status != 200 || r.code != 0 {
+			t.Errorf("another's: %d %s", r.status, r.body)
+		}
+	}
+	close(g.open)
+	for range 2 {
+		if r := <-done; r.status != 200 || r.code != 0 {
+			t.Errorf("the first two: %d %s", r.status, r.body)
+		}
+	}
+	if r := s.post(message); r.status != 200 || r.code != 0 {
+		t.Errorf("afterwards: %d %s", r.status, r.body)
+	}
+	if err := s.stop(); err != nil || len(s.h.each.held) > 0 {
+		t.Errorf("%v; not given back: %v", err, s.h.each.held)
+	}
+}
+
+// Nor all the room for large messages.
+func TestHTTPRoomForLargeBodiesIsShared(t *testing.T) {
+	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxEach = 64 })
+	all := s.verifier.known[allToken]
+	for range maxLargeEach { // as those hold that send slowly
+		if !s.h.largeEach.take(all) {
+			t.Fatal("it has less than its share")
+		}
+		s.h.large <- struct{}{}
+	}
+	large := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + strings.Repeat(" ", smallBody)
+	if r := s.post(large); r.status != http.StatusServiceUnavailable || r.code != codeBusy {
+		t.Errorf("one more: %d %s", r.status, r.body)
+	}
+	if r := s.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.status != 200 {
+		t.Errorf("a small one: %d %s", r.status, r.body)
+	}
+	for range maxLargeEach {
+		if r := s.as(readerToken, large); r.status != 200 {
+			t.Fatalf("another's: %d %s", r.status, r.body)
+		}
+	}
+	if len(s.h.large) != maxLargeEach || len(s.h.largeEach.held) != 1 {
+		t.Errorf("not given back: %d %v", len(s.h.large), s.h.largeEach.held)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,11 +27,11 @@ const metricsTime = 10 * time.Second
 func serveHTTP(ctx context.Context, c config.HTTP, fixed access.Principal, s *mcpserver.Server, l ports.Ledger, m *telemetry.Metrics, log *slog.Logger) error {
 	var secure *tls.Config
 	if c.TLSCert != "" {
-		certificate, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		certificate, err := openCertificate(c.TLSCert, c.TLSKey, log)
 		if err != nil {
-			return fmt.Errorf("the certificate can not be used: %w", err)
+			return err
 		}
-		secure = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		secure = &tls.Config{GetCertificate: certificate.get, MinVersion: tls.VersionTLS12}
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
@@ -41,7 +40,7 @@ func serveHTTP(ctx context.Context, c config.HTTP, fixed access.Principal, s *mc
 	defer listener.Close()
 	o := mcpserver.HTTPOptions{
 		Hosts: c.Hosts, Origins: c.Origins, Anonymous: fixed, PublicURL: c.PublicURL, Issuer: c.Issuer,
-		Rate: c.Rate, Burst: c.Burst, MaxInFlight: c.MaxInFlight,
+		Rate: c.Rate, Burst: c.Burst, MaxInFlight: c.MaxInFlight, MaxEach: c.MaxEach,
 		Ready: func(ctx context.Context) error { return ask(ctx, l, fixed) }, Metrics: m.Handler(), MetricsToken: c.MetricsToken,
 	}
 	if o.PublicURL == "" {

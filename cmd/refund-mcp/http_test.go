@@ -136,11 +136,21 @@ func tokenFile(t *testing.T, token string) string {
 // certificate makes one for this machine and returns its files and who trusts it.
 func certificate(t *testing.T) (cert, key string, trust *x509.CertPool) {
 	t.Helper()
+	dir := t.TempDir()
+	parsed := writeCertificate(t, dir, 1)
+	trust = x509.NewCertPool()
+	trust.AddCert(parsed)
+	return filepath.Join(dir, "cert"), filepath.Join(dir, "key"), trust
+}
+
+// writeCertificate writes one with this serial number into the files cert and key.
+func writeCertificate(t *testing.T, dir string, serial int64) *x509.Certificate {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +159,6 @@ func certificate(t *testing.T) (cert, key string, trust *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	for name, block := range map[string]*pem.Block{"cert": {Type: "CERTIFICATE", Bytes: der}, "key": {Type: "PRIVATE KEY", Bytes: secret}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
@@ -159,9 +168,58 @@ func certificate(t *testing.T) (cert, key string, trust *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust = x509.NewCertPool()
-	trust.AddCert(parsed)
-	return filepath.Join(dir, "cert"), filepath.Join(dir, "key"), trust
+	return parsed
+}
+
+// A new certificate is used without a restart; half of one is not.
+func TestHTTPTakesANewCertificate(t *testing.T) {
+	dir := t.TempDir()
+	writeCertificate(t, dir, 1)
+	l, err := listen(t, "AUTH_MODE=static", "AUTH_TOKENS="+tokenFile(t, "x"), "MCP_TLS_CERT="+filepath.Join(dir, "cert"), "MCP_TLS_KEY="+filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimSuffix(strings.TrimPrefix(l.url, "https://"), "/mcp")
+	shown := func() int64 {
+		c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // which one it is, is the question
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	if n := shown(); n != 1 {
+		t.Fatalf("at first it shows certificate %d", n)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "cert"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cert"), whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "it notices half a certificate", func() bool {
+		if n := shown(); n != 1 {
+			t.Fatalf("with half a certificate it shows %d", n)
+		}
+		return strings.Contains(l.log.String(), "the old one stays")
+	})
+	writeCertificate(t, dir, 2)
+	waitUntil(t, "it shows the new certificate", func() bool { return shown() == 2 })
+	l.cancel()
+	if err := <-l.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// waitUntil waits for what will be so soon, and long for a slow machine.
+func waitUntil(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not so that %s", what)
+		}
+	}
 }
 
 func TestHTTPWithTLSAndATokenFromTheEnvironment(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/adapters/mcpserver"
 	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/cmd/internal/store"
 	"github.com/refundledger/refundledger/domain/ledger"
@@ -403,9 +404,9 @@ func TestArguments(t *testing.T) {
 	}{
 		{[]string{"--version"}, nil, 0, "refund-mcp dev", ""},
 		{[]string{"--help"}, nil, 0, "LEDGER_BACKEND", ""},
-		{[]string{"config"}, []string{"TOOLSETS=all"}, 0, "TOOLSETS               all", ""},
+		{[]string{"config"}, []string{"TOOLSETS=all"}, 0, "TOOLSETS all", ""},
 		{[]string{"serve"}, nil, 2, "", `unknown argument "serve"`},
-		{[]string{"config"}, []string{"TOOLSETS=refund", "READ_ONLY=yes", "CALL_TIMEOUT=5", "LEDGER_BACKEND=disk"}, 1, "", `TOOLSETS knows refunds, history and all, not "refund"
+		{[]string{"config"}, []string{"TOOLSETS=refund", "READ_ONLY=yes", "CALL_TIMEOUT=5", "LEDGER_BACKEND=disk"}, 1, "", `TOOLSETS knows ` + strings.Join(mcpserver.Toolsets(), ", ") + ` and all, not "refund"
 READ_ONLY must be true or false, not "yes"
 CALL_TIMEOUT must be a duration from 100ms to 10m0s such as 30s, not "5"
 LEDGER_BACKEND must be memory or sqlite or postgres or rest, not "disk"`},
@@ -421,7 +422,7 @@ LEDGER_BACKEND must be memory or sqlite or postgres or rest, not "disk"`},
 			if code := cmd.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit code %d, not %d: %v", code, c.code, err)
 			}
-			if !strings.Contains(stdout.String(), c.stdout) || c.stdout == "" && stdout.Len() > 0 {
+			if words := strings.Join(strings.Fields(stdout.String()), " "); !strings.Contains(words, c.stdout) || c.stdout == "" && stdout.Len() > 0 {
 				t.Errorf("stdout is %q", &stdout)
 			}
 			if !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
