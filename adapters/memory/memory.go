@@ -37,7 +37,7 @@ type Store struct {
 
 // books are the records of one tenant.
 type books struct {
-	records   map[ledger.Ref]ledger.Record // but refunds and entries
+	records   map[ledger.Ref]ledger.Record // but accounts, refunds and entries
 	outcomes  map[scope]*ledger.Outcome
 	histories map[journal.Subject]*history
 	accounts  []customers.ID // in order
@@ -47,7 +47,9 @@ type books struct {
 // history is what was booked for one subject.
 type history struct {
 	entries []*journal.Entry
-	refunds []ledger.Record // of a customer, oldest first
+	// Of a customer there are the account too, and the refunds, oldest first.
+	account ledger.Record
+	refunds []ledger.Record
 }
 
 // scope is where an operation key is unique.
@@ -64,23 +66,29 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	if err := ledger.Check(op); err != nil {
 		return ledger.Outcome{}, err
 	}
-	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: operation.FingerprintOf(cmd.Name(), cmd.Facts())}
-	reads := cmd.Reads()
+	facts, reads := cmd.Facts(), cmd.Reads()
+	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: operation.FingerprintOf(cmd.Name(), facts)}
 	held := s.locks.lock(reads)
 	defer s.locks.unlock(held)
 	view, before := s.begin(op, reads)
 	if before != nil {
 		return before.Replay(o.Command, o.Fingerprint)
 	}
+	view.Facts = facts
 	change, err := ledger.Decide(cmd, view)
 	if err != nil {
 		return ledger.Outcome{}, err
+	}
+	// An answer that was not named is a record that the decision made: its name
+	// has the entry's number in it.
+	if !slices.Contains(reads, change.Answer.Ref()) {
+		change.Put = append(change.Put, change.Answer)
 	}
 	if err := placed(change); err != nil {
 		return ledger.Outcome{}, err
 	}
 	o.Answer = change.Answer
-	if before := s.apply(o, reads, change); before != nil {
+	if before := s.apply(o, change); before != nil {
 		return before.Replay(o.Command, o.Fingerprint)
 	}
 	return *o, nil
@@ -134,7 +142,7 @@ func kept(r ledger.Record) bool {
 
 // apply stores the change and its outcome, unless a write of other records was
 // first under the key: then it stores nothing and returns that one's outcome.
-func (s *Store) apply(o *ledger.Outcome, reads []ledger.Ref, c ledger.Change) (before *ledger.Outcome) {
+func (s *Store) apply(o *ledger.Outcome, c ledger.Change) (before *ledger.Outcome) {
 	at := scope{o.Operation.Principal, o.Operation.Key}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,11 +152,6 @@ func (s *Store) apply(o *ledger.Outcome, reads []ledger.Ref, c ledger.Change) (b
 	}
 	for _, r := range c.Put {
 		b.put(r)
-	}
-	// An answer that was not named is a record that the decision made: its name
-	// has the entry's number in it.
-	if !slices.Contains(reads, c.Answer.Ref()) {
-		b.put(c.Answer)
 	}
 	for i := range c.Entries {
 		h := b.history(c.Entries[i].Subject())
@@ -175,10 +178,13 @@ func (b *books) put(record ledger.Record) {
 		h.refunds = append(h.refunds, record) // numbers only grow
 		return
 	case customers.Account:
-		if b.records[r.Ref()] == nil {
+		h := b.history(r.ID.Subject())
+		if h.account == nil {
 			at, _ := slices.BinarySearchFunc(b.accounts, r.ID, compareIDs)
 			b.accounts = slices.Insert(b.accounts, at, r.ID)
 		}
+		h.account = record
+		return
 	case refunds.Reversal:
 		list := b.history(r.Customer.Subject()).refunds
 		at, _ := slices.BinarySearchFunc(list, r.Refund, compareNumber)
@@ -218,6 +224,11 @@ func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (
 // at returns the record at ref, or nil.
 func (b *books) at(ref ledger.Ref) ledger.Record {
 	switch ref.Kind {
+	case customers.Kind:
+		if h := b.histories[journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}]; h != nil {
+			return h.account
+		}
+		return nil
 	case ledger.OutcomeKind:
 		return b.outcome(ref)
 	case ledger.EntryKind:
@@ -302,7 +313,7 @@ func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string,
 	var page []customers.Account
 	rest := b.accounts[at:]
 	for _, id := range rest[:min(max(limit, 0), len(rest))] {
-		page = append(page, b.records[id.Ref()].(customers.Account))
+		page = append(page, b.histories[id.Subject()].account.(customers.Account))
 	}
 	return page, nil
 }

@@ -8,7 +8,7 @@ package customers
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
@@ -146,22 +146,19 @@ func (a Account) Post(op operation.Operation, command string, facts []operation.
 // apply returns the account after e: its lots moved by the postings on its own
 // account, its head at e.
 func (a Account) apply(e journal.Entry) (Account, error) {
-	own := journal.Refundable(a.ID.text)
-	lots := make([]Lot, len(a.Lots), len(a.Lots)+1)
-	copy(lots, a.Lots)
+	lots := slices.Clone(a.Lots)
 	for _, p := range e.Postings() {
 		if p.Amount.Currency() != a.Currency {
 			return Account{}, fmt.Errorf("customers: %s is in %s, a posting in %s", a.ID, a.Currency, p.Amount.Currency())
 		}
-		if p.Account != own {
-			// Another customer's balance would move without its own history.
-			if strings.HasPrefix(string(p.Account), string(journal.Refundable(""))) {
-				return Account{}, fmt.Errorf("customers: an entry of %s has a posting on %s", a.ID, p.Account)
-			}
+		switch whose, refundable := p.Account.Customer(); {
+		case !refundable:
 			continue
-		}
-		if p.Lot == "" {
-			return Account{}, fmt.Errorf("customers: a posting on %s names no lot", own)
+		case whose != a.ID.text:
+			// Another customer's balance would move without its own history.
+			return Account{}, fmt.Errorf("customers: an entry of %s has a posting on %s", a.ID, p.Account)
+		case p.Lot == "":
+			return Account{}, fmt.Errorf("customers: a posting on %s names no lot", p.Account)
 		}
 		i := 0
 		for i < len(lots) && lots[i].Name != p.Lot {

@@ -29,6 +29,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -55,7 +56,14 @@ const (
 
 // Refundable is the account of what one customer can still be refunded: credits
 // less debits. Every posting on it names a lot.
-func Refundable(customer string) Account { return Account("refundable:" + customer) }
+func Refundable(customer string) Account { return Account(refundable + customer) }
+
+const refundable = "refundable:"
+
+// Customer returns whose account it is; ok is false for a contra account.
+func (a Account) Customer() (customer string, ok bool) {
+	return strings.CutPrefix(string(a), refundable)
+}
 
 // Side is debit or credit.
 type Side uint8
@@ -133,7 +141,7 @@ func Next(head Head, subject Subject, op operation.Operation, command string, fa
 		return Entry{}, err
 	}
 	e := Entry{subject, head.Number + 1, op, command, facts, postings, head.Hash, Hash{}}
-	e.hash = e.digest()
+	e.hash = digest(&e)
 	return e, nil
 }
 
@@ -207,7 +215,7 @@ func balanced(postings []Posting) error {
 
 const encoding = "refundledger.entry.v1"
 
-func (e Entry) digest() Hash {
+func digest(e *Entry) Hash {
 	b := make([]byte, 0, 768)
 	b = operation.AppendText(b, encoding)
 	b = append(b, e.previous[:]...)
@@ -262,7 +270,7 @@ func Verify(before Head, subject Subject, e Entry) (Head, error) {
 		return broken("it does not name the hash of the entry before it")
 	case balanced(e.postings) != nil:
 		return broken("its postings do not balance")
-	case e.digest() != e.hash:
+	case digest(&e) != e.hash:
 		return broken("its hash is not that of its content")
 	}
 	return e.Head(), nil

@@ -65,8 +65,10 @@ type Command interface {
 // View is what a decision sees: the records it named, as they are at its commit.
 type View struct {
 	// Op is who asks, under which key, when; Op.ID names what the decision creates.
-	Op  operation.Operation
-	has []slot // a short slice, not a map: this is the hot path
+	Op operation.Operation
+	// Facts are those of the command, if they were made already; see [View.FactsOf].
+	Facts []operation.Fact
+	has   []slot // a short slice, not a map: this is the hot path
 	// index finds a slot where there are many, as in an import; nil for few.
 	index map[Ref]int
 }
@@ -86,6 +88,16 @@ func NewView(op operation.Operation, n int) View {
 		v.index = make(map[Ref]int, n)
 	}
 	return v
+}
+
+// FactsOf returns the facts of the command that is decided. An adapter that made
+// them for the fingerprint has put them into the view, so that the entry has the
+// same ones.
+func (v View) FactsOf(cmd Command) []operation.Fact {
+	if v.Facts != nil {
+		return v.Facts
+	}
+	return cmd.Facts()
 }
 
 // find returns the place of a ref, or -1.
@@ -219,17 +231,17 @@ func check(cmd Command, v View, c Change) error {
 	if len(c.Put) > 1 {
 		entries = bySubject(c)
 	}
-	put := make(map[Ref]bool, len(c.Put))
+	changed := make([]bool, len(v.has))
 	for _, r := range c.Put {
 		ref := r.Ref()
 		at := v.find(ref)
 		switch {
 		case at < 0:
 			return fmt.Errorf("changed %s %s, which it did not name", ref.Kind.Name, ref.ID)
-		case put[ref]:
+		case changed[at]:
 			return fmt.Errorf("changed %s %s twice", ref.Kind.Name, ref.ID)
 		}
-		put[ref] = true
+		changed[at] = true
 		after, ok := r.(Chained)
 		if !ok {
 			continue

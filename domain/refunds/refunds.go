@@ -208,10 +208,14 @@ func ParseRef(ref ledger.Ref) (c customers.ID, number int64, ok bool) {
 // customer, or a request without a reason, is a mistake of the caller: the
 // error is no fault.
 func Decide(a customers.Account, r Request, op operation.Operation) (Refund, customers.Account, journal.Entry, error) {
+	return decide(a, r, op, r.facts())
+}
+
+func decide(a customers.Account, r Request, op operation.Operation, facts []operation.Fact) (Refund, customers.Account, journal.Entry, error) {
 	if err := permitted(a, r); err != nil {
 		return Refund{}, customers.Account{}, journal.Entry{}, err
 	}
-	after, entry, err := a.Post(op, TriggerName, r.facts(), debits(a, r.Amount)...)
+	after, entry, err := a.Post(op, TriggerName, facts, debits(a, r.Amount)...)
 	if err != nil {
 		return Refund{}, customers.Account{}, journal.Entry{}, err
 	}
@@ -237,7 +241,7 @@ func permitted(a customers.Account, r Request) error {
 			a.ID, a.Currency, r.Amount, a.Currency).
 			With(CurrencyMismatch{r.Amount.Currency().String(), a.Currency.String()})
 	}
-	if most, err := maximum(a.Currency); err != nil || r.Amount.Sign() <= 0 || r.Amount.Minor() > most {
+	if most, err := maximum.In(a.Currency); err != nil || r.Amount.Sign() <= 0 || r.Amount.Minor() > most.Minor() {
 		return outOfRange(a)
 	}
 	balance := a.Balance()
@@ -250,14 +254,14 @@ func permitted(a customers.Account, r Request) error {
 	return nil
 }
 
-func maximum(c money.Currency) (int64, error) {
+// maximum is [MaxMajor].
+var maximum = func() money.Decimal {
 	d, err := money.ParseDecimal(strconv.Itoa(MaxMajor))
 	if err != nil {
-		return 0, err
+		panic(err) // it is a number
 	}
-	m, err := d.In(c)
-	return m.Minor(), err
-}
+	return d
+}()
 
 func outOfRange(a customers.Account) error {
 	return fault.New(fault.PolicyViolation, "amount_out_of_range",
@@ -336,7 +340,7 @@ func (t Trigger) Decide(v ledger.View) (ledger.Change, error) {
 	if !ok {
 		return ledger.Change{}, customers.NotFound(t.Customer)
 	}
-	refund, after, entry, err := Decide(a, t.Request, v.Op)
+	refund, after, entry, err := decide(a, t.Request, v.Op, v.FactsOf(t))
 	if err != nil {
 		return ledger.Change{}, err
 	}

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -67,7 +68,12 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
+// collectorPercent is what the server sets. The floors that run in this process
+// have it too.
+const collectorPercent = 400
+
 func main() {
+	debug.SetGCPercent(collectorPercent)
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 	"testing"
 
 	"github.com/refundledger/refundledger/evals/bench/internal/load"
@@ -12,6 +13,10 @@ import (
 //	go test -run - -bench Refunds/memory -benchmem -cpuprofile cpu.prof
 func BenchmarkRefunds(b *testing.B) {
 	ctx := context.Background()
+	debug.SetGCPercent(collectorPercent)
+	if _, err := mapMemory(ctx); err != nil {
+		b.Fatal(err)
+	}
 	for _, x := range []struct {
 		name    string
 		clients int

@@ -182,6 +182,7 @@ func (c *Committer) Close() {
 type write struct {
 	op          operation.Operation
 	cmd         ledger.Command
+	facts       []operation.Fact
 	fingerprint operation.Fingerprint
 	reads       []ledger.Ref
 
@@ -201,11 +202,8 @@ func (c *Committer) Do(ctx context.Context, op operation.Operation, cmd ledger.C
 	if err := ledger.Check(op); err != nil {
 		return ledger.Outcome{}, err
 	}
-	w := &write{
-		op: op, cmd: cmd, reads: cmd.Reads(),
-		fingerprint: operation.FingerprintOf(cmd.Name(), cmd.Facts()),
-		done:        make(chan answer, 1),
-	}
+	w := &write{op: op, cmd: cmd, facts: cmd.Facts(), reads: cmd.Reads(), done: make(chan answer, 1)}
+	w.fingerprint = operation.FingerprintOf(cmd.Name(), w.facts)
 	for _, ref := range w.reads {
 		if !c.backend.Keeps(ref.Kind) {
 			return ledger.Outcome{}, fmt.Errorf("committer: no place for records of the kind %s", ref.Kind.Name)
@@ -409,6 +407,7 @@ func (g *ground) decide(w *write) (ledger.Outcome, error) {
 		return w.found(o)
 	}
 	view := ledger.NewView(w.op, len(w.reads))
+	view.Facts = w.facts
 	for _, ref := range w.reads {
 		view.Put(ref, g.records[Name{w.op.Tenant, ref}].now)
 	}
