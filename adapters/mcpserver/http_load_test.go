@@ -106,7 +106,7 @@ func TestHTTPSlowClientsHarmNobody(t *testing.T) {
 	each := count(50, 1250)
 	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxInFlight = 8 })
 	s.desk.app.Ledger = slowLedger{s.desk.app.Ledger}
-	alone := s.p99()
+	alone, before := s.p99(), inUse()
 	header := "POST /mcp HTTP/1.1\r\nHost: " + s.addr + "\r\nContent-Type: application/json\r\nAuthorization: Bearer " + allToken + "\r\n"
 	var conns []net.Conn
 	defer func() {
@@ -131,7 +131,11 @@ func TestHTTPSlowClientsHarmNobody(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("p99 of a look-up: %s alone, %s beside %d slow clients", alone, s.p99(), len(conns))
+	beside, cost := s.p99(), (inUse()-before)/int64(len(conns))
+	t.Logf("p99 of a look-up: %s alone, %s beside %d slow clients, who take %d bytes each", alone, beside, len(conns), cost)
+	if cost > maxSlowClient {
+		t.Errorf("a slow client takes %d bytes", cost)
+	}
 	// Half a header is not waited for longer than headerTime.
 	half := conns[1]
 	if err := half.SetReadDeadline(time.Now().Add(headerTime + patience)); err != nil {
@@ -155,10 +159,22 @@ func TestHTTPSlowClientsHarmNobody(t *testing.T) {
 	}
 }
 
-// p99 is how long one in a hundred of a few calls takes.
+// maxSlowClient is what a client that sends nothing may take, with both ends of
+// its connection, in this process.
+const maxSlowClient = 64 << 10
+
+// inUse is the memory that is used, without what only waits to be collected.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
+
+// p99 is how long one in a hundred of some calls takes.
 func (s *site) p99() time.Duration {
 	s.t.Helper()
-	took := make([]time.Duration, 200)
+	took := make([]time.Duration, count(200, 5000))
 	for i := range took {
 		began := time.Now()
 		if r := s.post(toolsCall("1", "get_customer_record", lookUp, "")); r.status != 200 || r.code != 0 {
