@@ -7,8 +7,8 @@
 //	go -C evals/bench run . -large               promises of a ledger with a million entries
 //	go -C evals/bench run . -pg postgres://...   PostgreSQL too; the user must be able to create databases
 //
-// The benchmarks are declared in mcp.go, http.go, memory.go, sqlite.go, postgres.go and
-// large.go: what is measured, what it is compared with, which ratio is wanted.
+// The benchmarks are declared in mcp.go, http.go, memory.go, sqlite.go, postgres.go,
+// payables.go and large.go: what is measured, what it is compared with, which ratio is wanted.
 // The floors are in floors/, with a module of their own, so that nothing they
 // need reaches the product. A missed ratio is printed and is no failure (see
 // -strict); a wrong answer is.
@@ -140,9 +140,9 @@ func run(ctx context.Context, o options) (missed int, err error) {
 
 // selected returns the benchmarks to measure. Programs are looked for in dir.
 func selected(o options, dir string) []side.Benchmark {
-	all := slices.Concat(mcpBenchmarks(o, dir), httpBenchmarks(o, dir), memoryBenchmarks(), sqliteBenchmarks(o, dir), postgresBenchmarks(o))
+	all := slices.Concat(mcpBenchmarks(o, dir), httpBenchmarks(o, dir), memoryBenchmarks(), sqliteBenchmarks(o, dir), postgresBenchmarks(o), payablesBenchmarks(o, dir))
 	if o.large {
-		all = largeBenchmarks(o, dir)
+		all = append(largeBenchmarks(o, dir), largePayables(o, dir))
 	}
 	return slices.DeleteFunc(all, func(b side.Benchmark) bool { return !o.run.MatchString(b.Name) })
 }
