@@ -13,25 +13,54 @@ type Code struct {
 	blocking bool
 }
 
-// The codes of findings, in the order in which they are reported.
+// The codes of findings, in the order in which they are reported. All but the
+// last three are blocking. Of a credit note only the duplicate, the vendor, the
+// currency, the total and the credit cap are looked at.
 var (
-	DuplicateInvoice     = Code{"DUPLICATE_INVOICE", true}
-	NoLines              = Code{"NO_LINES", true}
-	VendorMismatch       = Code{"VENDOR_MISMATCH", true}
-	CurrencyMismatch     = Code{"CURRENCY_MISMATCH", true}
-	MissingPO            = Code{"MISSING_PO", true}
-	UnknownPOLine        = Code{"UNKNOWN_PO_LINE", true}
-	UnitMismatch         = Code{"UNIT_MISMATCH", true}
-	NoGoodsReceipt       = Code{"NO_GOODS_RECEIPT", true}
-	BilledOverReceived   = Code{"BILLED_OVER_RECEIVED", true}
-	BilledOverOrdered    = Code{"BILLED_OVER_ORDERED", true}
-	ChargeNotOrdered     = Code{"CHARGE_NOT_ORDERED", true}
-	PriceVariance        = Code{"PRICE_VARIANCE", true}
-	TotalMismatch        = Code{"TOTAL_MISMATCH", true}
+	// DuplicateInvoice: the vendor has sent a document of the same kind with the
+	// same normal number, of whatever date, that was entered before and is not
+	// rejected. See [Number.Normal].
+	DuplicateInvoice = Code{"DUPLICATE_INVOICE", true}
+	// NoLines: the invoice has no lines.
+	NoLines = Code{"NO_LINES", true}
+	// VendorMismatch: the order, or the invoice credited, is another vendor's.
+	VendorMismatch = Code{"VENDOR_MISMATCH", true}
+	// CurrencyMismatch: the order, or the invoice credited, is in another
+	// currency. Prices and freight are not compared then.
+	CurrencyMismatch = Code{"CURRENCY_MISMATCH", true}
+	// MissingPO: the invoice names no order, or one that is not known.
+	MissingPO = Code{"MISSING_PO", true}
+	// UnknownPOLine: a line names no line of the order.
+	UnknownPOLine = Code{"UNKNOWN_PO_LINE", true}
+	// UnitMismatch: a line is in another unit than the order's, and the order
+	// knows no conversion.
+	UnitMismatch = Code{"UNIT_MISMATCH", true}
+	// NoGoodsReceipt: nothing has been received for a line, or all was sent back.
+	NoGoodsReceipt = Code{"NO_GOODS_RECEIPT", true}
+	// BilledOverReceived: what this invoice and the approved ones bill of a line,
+	// less what credit notes gave back, is more than was received.
+	BilledOverReceived = Code{"BILLED_OVER_RECEIVED", true}
+	// BilledOverOrdered: the same, of what was ordered.
+	BilledOverOrdered = Code{"BILLED_OVER_ORDERED", true}
+	// ChargeNotOrdered: freight on this invoice and the approved ones is over the
+	// order's limit, or tax over the order's percentage of the lines.
+	ChargeNotOrdered = Code{"CHARGE_NOT_ORDERED", true}
+	// PriceVariance: a unit price is beyond the [Tolerance].
+	PriceVariance = Code{"PRICE_VARIANCE", true}
+	// TotalMismatch: the total is not the sum of lines, tax and freight, or the
+	// amount of a line is not its quantity times its price, rounded half up.
+	TotalMismatch = Code{"TOTAL_MISMATCH", true}
+	// CreditExceedsInvoice: the credit notes on an invoice come to more than its
+	// total, or on a line to more than it bills. An invoice that is not approved
+	// has nothing to credit.
 	CreditExceedsInvoice = Code{"CREDIT_EXCEEDS_INVOICE", true}
+	// PriceWithinTolerance: a unit price differs, and is within.
 	PriceWithinTolerance = Code{"PRICE_WITHIN_TOLERANCE", false}
-	CompetingClaim       = Code{"COMPETING_CLAIM", false}
-	AlreadyDecided       = Code{"ALREADY_DECIDED", false}
+	// CompetingClaim: together with other undecided invoices this one bills more
+	// of a line than was received.
+	CompetingClaim = Code{"COMPETING_CLAIM", false}
+	// AlreadyDecided: the invoice is approved or rejected.
+	AlreadyDecided = Code{"ALREADY_DECIDED", false}
 )
 
 // FindingCodes lists all codes, in the order in which they are reported.
