@@ -41,6 +41,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -69,6 +70,9 @@ const (
 	// Stamps: what an operation creates is named by its id and dated by its time.
 	// A client's server has ids and a clock of its own.
 	Stamps Power = "name and date by the operation"
+	// KeepsPayables: the store is a [ports.Payables] too. It is seen from the store
+	// itself; nobody has to say so.
+	KeepsPayables Power = "keep payables"
 )
 
 // Ledger checks every law on stores that open makes: fresh and empty each time,
@@ -83,7 +87,11 @@ func Ledger(t *testing.T, open func(testing.TB) Store, lacks ...Power) {
 							t.Skipf("the store can not %s", p)
 						}
 					}
-					holds(newWorld(t, open(t), lacks))
+					store := open(t)
+					if _, keeps := store.(ports.Payables); !keeps && slices.Contains(needs, KeepsPayables) {
+						t.Skipf("the store can not %s", KeepsPayables)
+					}
+					holds(newWorld(t, store, lacks))
 				})
 			})
 		})
@@ -98,6 +106,7 @@ var subjects = []struct {
 	{"customers", customerLaws},
 	{"refunds", refundLaws},
 	{"journal", journalLaws},
+	{"payables", payablesLaws},
 	{"at once", concurrencyLaws},
 }
 
@@ -350,6 +359,50 @@ func (w world) plain(r ledger.Record) ledger.Record {
 	case refunds.Refund:
 		if foreign {
 			r.ID, r.ProcessedAt = operation.ID{}, time.Time{}
+		}
+		return r
+	case payables.Vendor:
+		if len(r.Balances) == 0 {
+			r.Balances = nil
+		}
+		if foreign {
+			r.Head.Hash = journal.Hash{}
+		}
+		return r
+	case payables.Order:
+		r.Lines = slices.Clone(r.Lines)
+		for n := range r.Lines {
+			if len(r.Lines[n].Conversions) == 0 {
+				r.Lines[n].Conversions = nil
+			}
+		}
+		return r
+	case payables.Invoice:
+		if len(r.Lines) == 0 {
+			r.Lines = nil
+		}
+		if r.Decision != nil {
+			d := w.plain(*r.Decision).(payables.Decision)
+			r.Decision = &d
+		}
+		return r
+	case payables.Decision:
+		r.Findings = slices.Clone(r.Findings)
+		for n := range r.Findings {
+			if len(r.Findings[n].Invoices) == 0 {
+				r.Findings[n].Invoices = nil
+			}
+		}
+		if len(r.Findings) == 0 {
+			r.Findings = nil
+		}
+		if foreign {
+			r.ID, r.DecidedAt = operation.ID{}, time.Time{}
+		}
+		return r
+	case customers.Imported:
+		if foreign {
+			r.ID, r.ImportedAt = operation.ID{}, time.Time{}
 		}
 		return r
 	case ledger.Outcome:
