@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -34,7 +33,10 @@ type call struct {
 	open bool
 	// running: another request of the same key was running, for who knows how long.
 	running bool
-	header  http.Header // of the last attempt
+	// connected: the attempt that is made has reached a connection.
+	connected atomic.Bool
+	// came: the last attempt is news to the retrying client.
+	came bool
 }
 
 // attempt is what came of sending a request once.
@@ -71,21 +73,30 @@ type callKey struct{}
 // send sends a request until there is an answer that another attempt would not
 // change, or no time or attempt is left.
 func (c *Client) send(ctx context.Context, k *call, method, path string, header http.Header, body []byte) attempt {
-	ctx, stop := context.WithDeadline(context.WithValue(ctx, callKey{}, k), k.until)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { k.connected.Store(true) }})
+	ctx, stop := context.WithDeadline(ctx, k.until)
 	defer stop()
-	var content any
-	if body != nil {
-		content = body
-	}
-	r, err := retryablehttp.NewRequestWithContext(ctx, method, c.base+path, content)
+	// The usual call is one attempt, and does not need the retrying client.
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return attempt{err: errors.New("the request can not be made")}
 	}
 	r.Header = header
-	_, err = c.retry.Do(r) // what came is in the call; the body of the response is empty
-	if k.last.status == 0 && k.last.err == nil {
-		k.last.err = err
+	c.attempt(k, r)
+	if !k.again(ctx) {
+		return k.last
 	}
+	k.came = true
+	var content any // of no type, or a body of no bytes would be sent
+	if body != nil {
+		content = body
+	}
+	retried, err := retryablehttp.NewRequestWithContext(context.WithValue(ctx, callKey{}, k), method, c.base+path, content)
+	if err != nil {
+		return k.last
+	}
+	retried.Header = header
+	_, _ = c.retry.Do(retried) // what came is in the call; the body of the response is empty
 	return k.last
 }
 
@@ -107,30 +118,40 @@ func (c *Client) header(tenant string) http.Header {
 // CloseIdleConnections on purpose: one failure would close those of all.
 type attempts struct{ c *Client }
 
-// RoundTrip sends a request once, through the breaker. The answer is read here,
-// whole and within bounds, and kept in the call.
+// RoundTrip is an attempt: the first is the one that was made already.
 func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	k := r.Context().Value(callKey{}).(*call)
+	if k.came {
+		k.came = false
+	} else {
+		once := r.WithContext(r.Context())
+		once.Header = r.Header.Clone() // the one of the attempt before may still be in use
+		a.c.attempt(k, once)
+	}
+	if k.last.status == 0 {
+		return nil, k.last.err
+	}
+	return &http.Response{
+		Status: http.StatusText(k.last.status), StatusCode: k.last.status, Header: k.last.header, Body: http.NoBody,
+		Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// attempt sends a request once, through the breaker. The answer is read here,
+// whole and within bounds, and kept in the call. The request is its own.
+func (c *Client) attempt(k *call, r *http.Request) {
 	left := time.Until(k.until)
 	if left < restwire.MinTimeout {
-		return nil, context.DeadlineExceeded
+		k.last = attempt{err: context.DeadlineExceeded}
+		return
 	}
-	var connected atomic.Bool
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
-	once := r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
-	once.GetBody = nil // or the transport sends it again by itself
-	if k.header == nil {
-		k.header = r.Header // nobody has it yet
-	} else {
-		k.header = k.header.Clone()
-	}
-	once.Header = k.header
-	once.Header[restwire.HeaderTimeout] = []string{strconv.FormatInt(min(left, restwire.MaxTimeout).Milliseconds(), 10)}
-	k.last = attempt{}
-	got, err := a.c.breaker.Execute(func() (attempt, error) {
-		got := a.c.once(once)
+	r.GetBody = nil // or the transport sends it again by itself
+	r.Header[restwire.HeaderTimeout] = []string{strconv.FormatInt(min(left, restwire.MaxTimeout).Milliseconds(), 10)}
+	k.connected.Store(false)
+	got, err := c.breaker.Execute(func() (attempt, error) {
+		got := c.once(r)
 		if got.err == nil && got.status >= http.StatusInternalServerError {
-			return got, fmt.Errorf("status %d", got.status)
+			return got, errStatus
 		}
 		return got, got.err
 	})
@@ -138,22 +159,18 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		got.err = err // the breaker is open
 	}
 	k.last = got
-	if connected.Load() {
+	if k.connected.Load() {
 		k.sent++
 		k.open = k.open || !got.known()
 	}
 	k.running = k.running || got.running()
 	if got.err != nil {
-		a.c.log.Warn("the ledger service did not answer", "attempt", k.sent, "cause", cause(got.err))
-		if got.status == 0 {
-			return nil, got.err
-		}
+		c.log.Warn("the ledger service did not answer", "attempt", k.sent, "cause", cause(got.err))
 	}
-	return &http.Response{
-		Status: http.StatusText(got.status), StatusCode: got.status, Header: got.header, Body: http.NoBody,
-		Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}, nil
 }
+
+// errStatus is what an answer that says the service is in trouble is to the breaker.
+var errStatus = errors.New("the service is in trouble")
 
 // once sends a request and reads the answer.
 func (c *Client) once(r *http.Request) attempt {
@@ -210,34 +227,38 @@ func cause(err error) string {
 	return "the answer can not be understood"
 }
 
+// again is what the retrying client asks.
+func again(ctx context.Context, _ *http.Response, _ error) (bool, error) {
+	return ctx.Value(callKey{}).(*call).again(ctx), nil
+}
+
 // again decides whether another attempt is made: it must be able to change
 // something, and for a write it must be sure that the key makes it safe.
-func again(ctx context.Context, _ *http.Response, _ error) (bool, error) {
-	k := ctx.Value(callKey{}).(*call)
+func (k *call) again(ctx context.Context) bool {
 	a := k.last
 	switch {
 	case ctx.Err() != nil || time.Until(k.until) < restwire.MinTimeout:
-		return false, nil
+		return false
 	case a.status == 0:
 		if errors.Is(a.err, context.DeadlineExceeded) || errors.Is(a.err, context.Canceled) || broken(a.err) {
-			return false, nil
+			return false
 		}
-		return true, nil
+		return true
 	case a.ok():
 		// Half an answer to a read is asked for again. That to a write is looked up.
-		return a.err != nil && !k.write && !errors.Is(a.err, restwire.ErrTooLarge) && !errors.Is(a.err, errEcho), nil
+		return a.err != nil && !k.write && !errors.Is(a.err, restwire.ErrTooLarge) && !errors.Is(a.err, errEcho)
 	}
 	switch a.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 	case http.StatusConflict:
 		if !a.running() {
-			return false, nil
+			return false
 		}
 	default:
-		return false, nil
+		return false
 	}
 	wait, _ := retryAfter(a.header)
-	return time.Until(k.until) > wait+restwire.MinTimeout, nil // else fail at once
+	return time.Until(k.until) > wait+restwire.MinTimeout // else fail at once
 }
 
 // backoff is the wait before the next attempt: what the service asks for, or

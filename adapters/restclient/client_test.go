@@ -57,12 +57,13 @@ func TestAddresses(t *testing.T) {
 
 // Once most calls fail the breaker keeps new ones back at once; what is known
 // of a call is no failure; look-ups of unknown outcomes pass it.
-func TestBreaker(t *testing.T) {
-	t.Parallel()
+func TestBreaker(t *testing.T) { inBubble(t, breaker) }
+
+func breaker(t *testing.T) {
 	internal := `{"status":500,"code":"INTERNAL","reason":"internal","detail":"Internal error.","retryable":false}`
 	store := opened(t)
 	bad := faulty.New(newServer(t, store), faulty.Writes(faulty.AnswersAfter(500, "application/problem+json", internal)))
-	client := newClient(t, serveQuietly(t, bad).URL, "acme")
+	client, _ := piped(t, bad)
 	seen := map[string]int64{}
 	const calls = 60
 	for n := range calls {
@@ -77,7 +78,7 @@ func TestBreaker(t *testing.T) {
 	}
 
 	refusing := faulty.New(newServer(t, store), faulty.Good)
-	client = newClient(t, serveQuietly(t, refusing).URL, "acme")
+	client, _ = piped(t, refusing)
 	for n := range calls {
 		if got := said(client.Do(t.Context(), asked(fmt.Sprintf("r-%d", n)), refund(customer, opening+1))); got != "POLICY_VIOLATION/balance_exceeded" {
 			t.Fatal(got)
@@ -89,11 +90,11 @@ func TestBreaker(t *testing.T) {
 }
 
 // Nobody listens: nothing was sent, so nothing can have happened.
-func TestNobodyListens(t *testing.T) {
-	t.Parallel()
-	server := serveQuietly(t, http.NotFoundHandler())
-	server.Close()
-	client := newClient(t, server.URL, "acme")
+func TestNobodyListens(t *testing.T) { inBubble(t, nobodyListens) }
+
+func nobodyListens(t *testing.T) {
+	client, stop := piped(t, http.NotFoundHandler())
+	stop()
 	began := time.Now()
 	if got := said(client.Do(t.Context(), asked("k"), refund(customer, 1))); got != unreachable {
 		t.Error(got)

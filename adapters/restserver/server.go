@@ -120,6 +120,13 @@ func New(store Store, o Options) (*Server, error) {
 // OpenAPI is the document that the server publishes at /openapi.json.
 func (s *Server) OpenAPI() []byte { return s.document }
 
+// Values of headers that never change; nobody appends to them.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+	isJSON  = []string{restwire.TypeJSON}
+)
+
 // ServeHTTP answers one request. A panic is answered as any accident is.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
@@ -131,8 +138,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
+	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -213,7 +219,7 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) {
 
 // answer writes a document.
 func answer(w http.ResponseWriter, status int, document any) {
-	w.Header().Set("Content-Type", restwire.TypeJSON)
+	w.Header()["Content-Type"] = isJSON
 	write(w, status, restwire.Append(make([]byte, 0, 1024), document))
 }
 

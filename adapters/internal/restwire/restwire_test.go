@@ -81,6 +81,23 @@ func parameter(pattern, path string) func(string) string {
 	}
 }
 
+func TestStamps(t *testing.T) {
+	for _, text := range []string{"2026-03-01T09:00:00.000Z", "0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z", "2024-02-29T12:34:56.789Z"} {
+		if at, err := parseStamp(text); err != nil || stamp(at) != text || at.Location() != time.UTC {
+			t.Errorf("%s is read as %s, %v", text, at, err)
+		}
+	}
+	for _, text := range []string{
+		"", "2026-03-01T09:00:00Z", "2026-03-01T09:00:00.0000Z", "2026-03-01T09:00:00.000z", "2026-03-01 09:00:00.000Z", "2026-02-29T09:00:00.000Z",
+		"2026-13-01T09:00:00.000Z", "2026-00-01T09:00:00.000Z", "2026-03-01T24:00:00.000Z", "2026-03-01T09:60:00.000Z", "2026-03-01T23:59:60.000Z",
+		"+026-03-01T09:00:00.000Z", "2026-03-01T09:00:00,000Z", "2026-03-01T09:00:00.-01Z", "２-03-01T09:00:00.000Z..", "2026-03-01T09:00:00.000+",
+	} {
+		if at, err := parseStamp(text); err == nil {
+			t.Errorf("%q is read as %s", text, at)
+		}
+	}
+}
+
 func TestETags(t *testing.T) {
 	for text, want := range map[string]int64{`"1"`: 1, `"9223372036854775807"`: 1<<63 - 1, `1`: 0, `"01"`: 0, `"0"`: 0, `"-1"`: 0, `W/"1"`: 0, `*`: 0, `"1", "2"`: 0, ``: 0, `"`: 0} {
 		if n, ok := ParseETag(text); ok != (want > 0) || ok && n != want {
