@@ -236,7 +236,7 @@ func plain(s *setup) []string {
 	return all
 }
 
-// Two vendors, three orders, receipts, bills and credit notes, and any sequence
+// Two vendors, two orders, receipts, bills and credit notes, and any sequence
 // of decisions about them.
 func TestNoSequenceOfDecisionsPaysTooMuch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { play(t, false) })
@@ -250,8 +250,7 @@ func TestWhatAPersonMayOverride(t *testing.T) {
 func play(t *rapid.T, mayOverride bool) {
 	b := newBooks()
 	b.bring(payables.Vendor{ID: acme, Name: "Acme Ltd"}, payables.Vendor{ID: bolt, Name: "Bolt KG"})
-	po3 := must(payables.ParseOrderID("PO-3"))
-	ids := []payables.OrderID{po1, po2, po3}
+	ids := []payables.OrderID{po1, po2}
 	var receipt int
 	receive := func(t *rapid.T) {
 		o := b.order(rapid.SampledFrom(ids).Draw(t, "received of"))
@@ -260,26 +259,30 @@ func play(t *rapid.T, mayOverride bool) {
 		r.Order, r.Vendor = o.ID, o.Vendor
 		b.bring(r)
 	}
-	for n, c := range []money.Currency{usd, currency("EUR"), usd} {
+	for n, c := range []money.Currency{usd, currency("EUR")} {
 		o := drawOrder(t, c)
-		o.ID, o.Vendor = ids[n], []payables.VendorID{acme, acme, bolt}[n]
+		o.ID, o.Vendor = ids[n], []payables.VendorID{acme, bolt}[n]
 		o.FreightLimit = amount("20", c)
+		o.Lines = o.Lines[:min(2, len(o.Lines))]
 		for k := range o.Lines {
 			o.Lines[k].Quantity, o.Lines[k].UnitPrice = quantity("24"), amount("10", c)
 		}
 		b.bring(o)
-	}
-	for range rapid.IntRange(2, 12).Draw(t, "receipts") {
-		receive(t)
+		r := goods(fmt.Sprint("GR-", o.ID), payables.Received)
+		for _, l := range o.Lines {
+			r.Lines = append(r.Lines, goods("GR", payables.Received, fmt.Sprint(l.Line, " ", rapid.SampledFrom(quantities[3:]).Draw(t, "goods"), " EA")).Lines...)
+		}
+		r.Order, r.Vendor = o.ID, o.Vendor
+		b.bring(r)
 	}
 	var all []payables.InvoiceID
 	enter := func(t *rapid.T) {
 		o := b.order(rapid.SampledFrom(ids).Draw(t, "order"))
 		var lines []string
-		for range rapid.IntRange(1, 3).Draw(t, "lines") {
-			lines = append(lines, fmt.Sprint(rapid.SampledFrom(o.Lines).Draw(t, "of").Line, " ", rapid.SampledFrom(quantities).Draw(t, "quantity"), " ", rapid.SampledFrom([]string{"EA", "EA", "EA", "EA", "BOX"}).Draw(t, "unit"), " ", rapid.SampledFrom([]string{"10", "10", "10", "10.2", "11"}).Draw(t, "price")))
+		for range rapid.IntRange(1, 2).Draw(t, "lines") {
+			lines = append(lines, fmt.Sprint(rapid.SampledFrom(o.Lines).Draw(t, "of").Line, " ", rapid.SampledFrom(quantities).Draw(t, "quantity"), " ", rapid.SampledFrom([]string{"EA", "EA", "EA", "EA", "EA", "EA", "EA", "BOX"}).Draw(t, "unit"), " ", rapid.SampledFrom([]string{"10", "10", "10", "10", "10", "10.2", "11"}).Draw(t, "price")))
 		}
-		i := as(invoice(o.Currency, lines...), fmt.Sprint("INV-", 1000+len(all)), rapid.SampledFrom([]string{"A-1", "a 01", "A-2", "B-3", "B-4", "B-5", "B-6", "B-7"}).Draw(t, "number"))
+		i := as(invoice(o.Currency, lines...), fmt.Sprint("INV-", 1000+len(all)), rapid.SampledFrom([]string{"A-1", "a 01", fmt.Sprint("B-", len(all)), fmt.Sprint("C-", len(all)), fmt.Sprint("D-", len(all))}).Draw(t, "number"))
 		i.Order, i.Vendor, i.Freight = o.ID, o.Vendor, amount(rapid.SampledFrom([]string{"0", "0", "7.5", "20"}).Draw(t, "freight"), o.Currency)
 		i = priced(i)
 		if rapid.IntRange(0, 9).Draw(t, "wrong") == 0 {
@@ -298,6 +301,48 @@ func play(t *rapid.T, mayOverride bool) {
 		enter(t)
 	}
 	decisions := map[payables.InvoiceID]payables.Request{} // the last of each
+	decide := func(t *rapid.T, r payables.Request) {
+		id := r.Invoice
+		before, was := b.match(id), b.invoice(id)
+		cmd := b.route(r, mayOverride)
+		change, err := b.run(cmd)
+		if err != nil {
+			if fault.CodeOf(err) == fault.Internal || r.Action == payables.Hold && !was.Status.Final() {
+				t.Fatalf("%s %s: %v", r.Action, id, err)
+			}
+			return
+		}
+		d := change.Answer.(payables.Decision)
+		if len(change.Put) == 0 {
+			if decisions[id] != r {
+				t.Fatalf("%+v is taken for %+v", r, decisions[id])
+			}
+			return
+		}
+		now := b.invoice(id)
+		overridden := mayOverride && r.Override && r.Note != (payables.Note{})
+		switch {
+		case was.Status.Final():
+			t.Fatalf("%s was %s, now %s", id, was.Status, now.Status)
+		case now.Status != r.Action.Status() || now.Decision == nil || now.Decision.ID != d.ID:
+			t.Fatalf("%s is %s after %s", id, now.Status, r.Action)
+		case r.Action == payables.Approve && before.Has(payables.DuplicateInvoice):
+			t.Fatalf("the duplicate %s was approved", id)
+		case r.Action == payables.Approve && before.Blocking && !overridden:
+			t.Fatalf("%s was approved with %q", id, found(before.Findings))
+		case r.Action == payables.Reject && !overridden && !slices.ContainsFunc(before.Findings, func(f payables.Finding) bool { return f.Code.Blocking() && f.Code.String() == r.Reason.String() }):
+			t.Fatalf("%s was rejected for %s, with %q", id, r.Reason, found(before.Findings))
+		}
+		if err := d.Verify(true, change.Entries[0]); err != nil {
+			t.Fatal(err)
+		}
+		decisions[id] = r
+		// The answer was lost: the same again changes nothing, also with less authority.
+		cmd.MayOverride = false
+		if change, err := b.run(cmd); err != nil || len(change.Put)+len(change.Entries) > 0 || !reflect.DeepEqual(change.Answer, ledger.Record(d)) {
+			t.Fatalf("again: %+v, %v", change, err)
+		}
+	}
 	t.Repeat(map[string]func(*rapid.T){
 		"receive": receive,
 		"enter": func(t *rapid.T) {
@@ -305,14 +350,18 @@ func play(t *rapid.T, mayOverride bool) {
 				enter(t)
 			}
 		},
-		"route": func(t *rapid.T) {
-			id := rapid.SampledFrom(all).Draw(t, "invoice")
-			r := payables.Request{Invoice: id,
-				Action: rapid.SampledFrom([]payables.Action{payables.Approve, payables.Approve, payables.Approve, payables.Hold, payables.Reject}).Draw(t, "action"),
-				Reason: rapid.SampledFrom(append(payables.ReasonCodes(), payables.CleanMatch, payables.CleanMatch, payables.CleanMatch, payables.ManualOverride)).Draw(t, "reason"),
+		"approve": func(t *rapid.T) {
+			open := slices.DeleteFunc(slices.Clone(all), func(id payables.InvoiceID) bool { return b.invoice(id).Status.Final() })
+			if len(open) > 0 {
+				decide(t, payables.Request{Invoice: rapid.SampledFrom(open).Draw(t, "invoice"), Action: payables.Approve, Reason: payables.CleanMatch})
 			}
-			before, was := b.match(id), b.invoice(id)
-			if r.Action == payables.Reject && before.Blocking && rapid.Bool().Draw(t, "evidence") {
+		},
+		"route": func(t *rapid.T) {
+			r := payables.Request{Invoice: rapid.SampledFrom(all).Draw(t, "invoice"),
+				Action: rapid.SampledFrom([]payables.Action{payables.Approve, payables.Hold, payables.Reject}).Draw(t, "action"),
+				Reason: rapid.SampledFrom(payables.ReasonCodes()).Draw(t, "reason"),
+			}
+			if before := b.match(r.Invoice); r.Action == payables.Reject && before.Blocking && rapid.Bool().Draw(t, "evidence") {
 				r.Reason = must(payables.ParseReasonCode(before.Findings[0].Code.String()))
 			}
 			if rapid.Bool().Draw(t, "override") {
@@ -321,44 +370,7 @@ func play(t *rapid.T, mayOverride bool) {
 			if rapid.Bool().Draw(t, "note") {
 				r.Note = must(payables.ParseNote("agreed with the CFO"))
 			}
-			cmd := b.route(r, mayOverride)
-			change, err := b.run(cmd)
-			if err != nil {
-				if fault.CodeOf(err) == fault.Internal || r.Action == payables.Hold && !was.Status.Final() {
-					t.Fatalf("%s %s: %v", r.Action, id, err)
-				}
-				return
-			}
-			d := change.Answer.(payables.Decision)
-			if len(change.Put) == 0 {
-				if decisions[id] != r {
-					t.Fatalf("%+v is taken for %+v", r, decisions[id])
-				}
-				return
-			}
-			now := b.invoice(id)
-			overridden := mayOverride && r.Override && r.Note != (payables.Note{})
-			switch {
-			case was.Status.Final():
-				t.Fatalf("%s was %s, now %s", id, was.Status, now.Status)
-			case now.Status != r.Action.Status() || now.Decision == nil || now.Decision.ID != d.ID:
-				t.Fatalf("%s is %s after %s", id, now.Status, r.Action)
-			case r.Action == payables.Approve && before.Has(payables.DuplicateInvoice):
-				t.Fatalf("the duplicate %s was approved", id)
-			case r.Action == payables.Approve && before.Blocking && !overridden:
-				t.Fatalf("%s was approved with %q", id, found(before.Findings))
-			case r.Action == payables.Reject && !overridden && !slices.ContainsFunc(before.Findings, func(f payables.Finding) bool { return f.Code.Blocking() && f.Code.String() == r.Reason.String() }):
-				t.Fatalf("%s was rejected for %s, with %q", id, r.Reason, found(before.Findings))
-			}
-			if err := d.Verify(true, change.Entries[0]); err != nil {
-				t.Fatal(err)
-			}
-			decisions[id] = r
-			// The answer was lost: the same again changes nothing, also with less authority.
-			cmd.MayOverride = false
-			if change, err := b.run(cmd); err != nil || len(change.Put)+len(change.Entries) > 0 || !reflect.DeepEqual(change.Answer, ledger.Record(d)) {
-				t.Fatalf("again: %+v, %v", change, err)
-			}
+			decide(t, r)
 		},
 		"": func(t *rapid.T) { audit(t, b, !mayOverride) },
 	})
