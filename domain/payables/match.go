@@ -225,15 +225,14 @@ func (m *matcher) line(l OrderLine, b billed, r rivalry) {
 // Of p for each invoiced unit, of which c is one, p × denominator is compared
 // with the ordered price × numerator: whole numbers.
 func (m *matcher) price(b *billed, o OrderLine, l InvoiceLine, c conversion) {
-	found := Finding{Line: o.Line, Expected: o.UnitPrice.Major(), Found: l.UnitPrice.Major()}
-	if c != one {
-		found.Found += "/" + l.Unit.text
-	}
 	within, difference := m.tolerance.holds(l.UnitPrice.Minor(), o.UnitPrice.Minor(), c)
 	if difference == 0 {
 		return
 	}
-	found.Code = PriceVariance
+	found := Finding{Code: PriceVariance, Line: o.Line, Expected: o.UnitPrice.Major(), Found: l.UnitPrice.Major()}
+	if c != one {
+		found.Found += "/" + l.Unit.text
+	}
 	if within {
 		found.Code = PriceWithinTolerance
 	}
