@@ -238,6 +238,7 @@ func TestMatch(t *testing.T) {
 		{"itself", usd10("1 6 EA 10.00").but(rival("INV-1001", nil, "1 6 EA 10.00")), nil},
 		{"in another unit", with(box, invoice(usd, "1 1 BOX 24.00"), rival("INV-1002", nil, "1 13 EA 2.00")), []string{"COMPETING_CLAIM:1 25/12|2"}},
 		{"over by itself, the rival is not named", usd10("1 11 EA 10.00").but(rival("INV-1002", nil, "1 6 EA 10.00")), []string{"BILLED_OVER_RECEIVED:1 11|10", "BILLED_OVER_ORDERED:1 11|10"}},
+		{"what is billed in a strange unit claims nothing", usd10("1 6 kg 10.00").but(rival("INV-1002", nil, "1 11 EA 10.00")), []string{"UNIT_MISMATCH:1 kg|EA"}},
 		{"a duplicate has no rivals", usd10("1 6 EA 10.00").but(claims("INV-0900", "INV-1001"), rival("INV-1002", nil, "1 6 EA 10.00")), []string{"DUPLICATE_INVOICE"}},
 
 		// Charges.

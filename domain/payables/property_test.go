@@ -221,7 +221,7 @@ func plain(s *setup) []string {
 				}
 			}
 		}
-		is(received.Sign() > 0 && all.Cmp(received) <= 0 && others.Sign() > 0 && !dup && !i.Status.Final() && others.Add(others, all).Cmp(received) > 0, "COMPETING_CLAIM", l.Line)
+		is(received.Sign() > 0 && all.Cmp(received) <= 0 && q.Sign() > 0 && others.Sign() > 0 && !dup && !i.Status.Final() && others.Add(others, all).Cmp(received) > 0, "COMPETING_CLAIM", l.Line)
 	}
 	freight := o.FreightBilled.Minor()
 	if i.Status != payables.Approved {

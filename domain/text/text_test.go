@@ -3,6 +3,8 @@ package text_test
 import (
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/refundledger/refundledger/domain/text"
 )
@@ -38,15 +40,102 @@ func TestParseKeepsWhatAReaderSees(t *testing.T) {
 	}
 }
 
+// Both ends of each bound, and every character at the edge of a range.
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		in string
+		b  text.Bounds
+		ok bool
+	}{
+		{"", text.Bounds{Max: 1, MaxCodePoints: 1}, true},
+		{" \n", text.Bounds{Max: 1, MaxCodePoints: 1}, true},
+		{"", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 1}, false},
+		{"é", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 1}, true},
+		{"éa", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 9}, false},
+		{"\u200b", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 9}, false},
+		{"a\u200b", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 2}, true},
+		{"a\u200b\u200b", text.Bounds{Min: 1, Max: 1, MaxCodePoints: 2}, false},
+		{"a b", text.Bounds{Min: 3, Max: 3, MaxCodePoints: 3}, true}, // a space between is seen
+		{"a\r\n\tb", text.Bounds{Min: 5, Max: 5, MaxCodePoints: 5}, true},
+		{"👩\u200d👧", text.Bounds{Min: 2, Max: 2, MaxCodePoints: 3}, true},
+	} {
+		if got, err := text.Parse(tt.in, tt.b); (err == nil) != tt.ok || err != nil && got != "" {
+			t.Errorf("Parse(%q, %+v) = %q, %v", tt.in, tt.b, got, err)
+		}
+	}
+}
+
+func TestParseByCharacter(t *testing.T) {
+	refused := func(r rune) bool {
+		switch {
+		case r == '\t', r == '\n', r == '\r':
+			return false
+		case r < ' ', 0x7f <= r && r <= 0x9f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, 0xe0000 <= r && r <= 0xe007f:
+			return true
+		}
+		return false
+	}
+	b := text.Bounds{Min: 2, Max: 3, MaxCodePoints: 3}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		in := "a" + string(r) + "b"
+		got, err := text.Parse(in, b)
+		if (err != nil) != refused(r) || err == nil && got != in {
+			t.Fatalf("Parse(%q) = %q, %v", in, got, err)
+		}
+	}
+}
+
+func TestIsolatesArePaired(t *testing.T) {
+	b := text.Bounds{Min: 1, Max: 9, MaxCodePoints: 20}
+	for in, ok := range map[string]bool{
+		"\u2066a\u2069": true, "\u2067a\u2068b\u2069c\u2069": true, "a\u2066\u2069": true, "\u2066a\u2069\u2066b\u2069": true,
+		"\u2069a\u2066": false, "\u2066a": false, "a\u2069": false, "\u2066\u2067a\u2069": false, "\u2066a\u2069\u2069": false,
+	} {
+		if _, err := text.Parse(in, b); (err == nil) != ok {
+			t.Errorf("Parse(%q): %v", in, err)
+		}
+	}
+}
+
 func TestALineHoldsWhatAReaderSees(t *testing.T) {
 	for in, want := range map[string]bool{
-		"Acme Ltd": true, "": true, "ک\u200cب": true, "a\nb": false, "\u200bAcme": false, "a\u2028b": false, "a\u202eb": false, "a\xff": false,
+		"Acme Ltd": true, "": true, "ک\u200cب": true, "a\nb": false, "\u200bAcme": false, "a\u2028b": false, "a\u2029b": false, "a\u202eb": false, "a\xff": false,
+		"a\tb": false, "a\rb": false, "a\x7f": false, "a\u0085b": false, "\u200cک": false, "1\u200c2": false, "क\u094d\u200dष": true, // a joiner after a mark
+		"a\u200d\u200d": false, "a\u00adb": false, "a\ufeffb": false, "a\U000e0041": false, "Zoë & Söhne": true, "株式会社": true, "👩\u200d👧": false,
 	} {
 		if text.IsLine(in) != want {
 			t.Errorf("IsLine(%q) = %v", in, !want)
 		}
 	}
-	if n := text.Visible("a\u200bb"); n != 2 {
-		t.Errorf("%d visible characters", n)
+	for in, want := range map[string]int{"": 0, "a\u200bb": 2, "é": 1, "e\u0301": 2, "a b\n": 4, "\u2066\u2069": 0, "\u00ad": 0, "👩\u200d👧": 2} {
+		if n := text.Visible(in); n != want {
+			t.Errorf("%d visible characters in %q, want %d", n, in, want)
+		}
 	}
+}
+
+// What is kept is kept as it is, whatever it was made from.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", " a ", "a\u200bb", "\u2066a\u2069", "\u2069", "a\x00", "a\xff", "\u00a0a\u3000", "a\U000e0041"} {
+		f.Add(s)
+	}
+	b := text.Bounds{Min: 1, Max: 20, MaxCodePoints: 40}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := text.Parse(s, b)
+		if err != nil {
+			if got != "" {
+				t.Fatalf("%q was refused and kept as %q", s, got)
+			}
+			return
+		}
+		if again, err := text.Parse(got, b); again != got || err != nil || strings.TrimSpace(s) != got {
+			t.Fatalf("%q was kept as %q, which reads back as %q, %v", s, got, again, err)
+		}
+		if n := text.Visible(got); n < b.Min || n > b.Max || utf8.RuneCountInString(got) > b.MaxCodePoints {
+			t.Fatalf("%q has %d visible characters", got, n)
+		}
+	})
 }
