@@ -27,7 +27,9 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
@@ -36,7 +38,26 @@ func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
 func TestLaws(t *testing.T) { portstest.Ledger(t, open) }
 
 func TestLikeMemory(t *testing.T) {
-	portstest.Model(t, open, func(testing.TB) portstest.Store { return memory.New() })
+	portstest.Model(t, func(t testing.TB) portstest.Store {
+		url := migrated(t)
+		s := &restarting{must(postgres.Open(t.Context(), url)), url}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}, func(testing.TB) portstest.Store { return memory.New() })
+}
+
+// restarting is a store that is closed and opened again in between.
+type restarting struct {
+	*postgres.Store
+	url string
+}
+
+func (s *restarting) Restart() error {
+	err := s.Close()
+	if err == nil {
+		s.Store, err = postgres.Open(context.Background(), s.url)
+	}
+	return err
 }
 
 // The laws hold while connections are killed, the ones that commit among them,
@@ -80,7 +101,36 @@ func TestLawsWhileConnectionsAreKilled(t *testing.T) {
 
 // stubborn asks again, under the same key, when the ledger can not be reached or
 // does not know, until the call ends.
-type stubborn struct{ portstest.Store }
+type stubborn struct{ *postgres.Store }
+
+// repeated reads until it is answered.
+func repeated[R any](ctx context.Context, read func() (R, error)) (R, error) {
+	for {
+		if r, err := read(); !again(ctx, err) {
+			return r, err
+		}
+	}
+}
+
+func (s stubborn) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
+	return repeated(ctx, func() ([]payables.Invoice, error) { return s.Store.ListInvoices(ctx, t, f, after, limit) })
+}
+
+func (s stubborn) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+	return repeated(ctx, func() ([]payables.Invoice, error) { return s.Store.LatestInvoices(ctx, t, v, limit) })
+}
+
+func (s stubborn) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
+	return repeated(ctx, func() ([]ports.InvoiceSum, error) { return s.Store.SumInvoices(ctx, t) })
+}
+
+func (s stubborn) ListReceipts(ctx context.Context, t access.Tenant, o payables.OrderID, after string, limit int) ([]payables.Receipt, error) {
+	return repeated(ctx, func() ([]payables.Receipt, error) { return s.Store.ListReceipts(ctx, t, o, after, limit) })
+}
+
+func (s stubborn) ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error) {
+	return repeated(ctx, func() ([]payables.Vendor, error) { return s.Store.ListVendors(ctx, t, after, limit) })
+}
 
 func again(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (fault.CodeOf(err) == fault.BackendUnavailable || fault.CodeOf(err) == fault.OutcomeUnknown)

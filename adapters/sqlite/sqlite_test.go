@@ -32,7 +32,30 @@ import (
 func TestLaws(t *testing.T) { portstest.Ledger(t, open) }
 
 func TestLikeMemory(t *testing.T) {
-	portstest.Model(t, open, func(testing.TB) portstest.Store { return memory.New() })
+	portstest.Model(t, func(t testing.TB) portstest.Store {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		s := &restarting{must(sqlite.Open(t.Context(), path)), path}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}, func(testing.TB) portstest.Store { return memory.New() })
+}
+
+// restarting is a store that is closed and opened again in between.
+type restarting struct {
+	*sqlite.Store
+	path string
+}
+
+func (s *restarting) Restart() error {
+	err := s.Close()
+	if err == nil {
+		s.Store, err = sqlite.Open(context.Background(), s.path)
+	}
+	return err
 }
 
 // open opens a ledger in a new file.

@@ -14,55 +14,89 @@ import (
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 var tenants atomic.Int64
 
 // Model runs random sequences of openings, refunds, refusals, repeats and
-// reused keys against a store that open makes and one that model makes, step by
+// reused keys, and of documents and decisions if the store keeps payables,
+// against a store that open makes and one that model makes, step by
 // step, and compares answers, faults, balances and journals. The model is the
 // memory ledger. How many sequences and how long is rapid's -rapid.checks and
 // -rapid.steps.
 //
 // A store that serves many tenants is made once, and each sequence has a tenant
-// of its own; any other is made anew for each.
+// of its own; any other is made anew for each. One that has a method Restart, as
+// the test of an adapter may give it, is restarted now and then.
 func Model(t *testing.T, open, model func(testing.TB) Store, lacks ...Power) {
 	var kept Store
 	if !slices.Contains(lacks, ManyTenants) {
 		kept = open(t)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
-		store, tenant := kept, "acme"
-		if store == nil {
-			store = open(t)
-		} else {
-			tenant = fmt.Sprintf("tenant-%d", tenants.Add(1))
-		}
-		p := pair{
-			store: newWorld(rt, store, lacks).in(tenant),
-			model: newWorld(rt, model(t), lacks).in(tenant),
-		}
-		for n := range customersAtFirst {
-			p.do(rt, request{"bot", fmt.Sprintf("first-%d", n), opening(n, cents(rapid.Int64Range(50, 5_000).Draw(rt, "opening")))})
-		}
-		rt.Repeat(map[string]func(*rapid.T){
-			"open":     p.open,
-			"refund":   p.refund,
-			"refund 2": p.refund, // as often again, and often alike
-			"refund 3": p.refund,
-			"reverse":  p.reverse,
-			"adjust":   p.adjust,
-			"import":   p.imports,
-			"repeat":   p.repeat,
-			"reuse":    p.reuse,
-			"look up":  p.lookUp,
-			"read":     p.read,
-			"list":     p.list,
-			"journal":  p.journal,
-			"accounts": p.accounts,
+	check := func(t *testing.T, begin func(*pair, *rapid.T) map[string]func(*rapid.T)) {
+		rapid.Check(t, func(rt *rapid.T) {
+			store, tenant := kept, "acme"
+			if store == nil {
+				store = open(t)
+			} else {
+				tenant = fmt.Sprintf("tenant-%d", tenants.Add(1))
+			}
+			p := &pair{
+				store: newWorld(rt, store, lacks).in(tenant),
+				model: newWorld(rt, model(t), lacks).in(tenant),
+			}
+			actions := begin(p, rt)
+			actions["repeat"], actions["reuse"], actions["look up"] = p.repeat, p.reuse, p.lookUp
+			if s, ok := store.(restarter); ok {
+				actions["restart"] = func(t *rapid.T) {
+					if rapid.IntRange(0, 3).Draw(t, "in four") > 0 { // it takes its time
+						t.Skip("not now")
+					}
+					if err := s.Restart(); err != nil {
+						t.Fatalf("the restart: %v", err)
+					}
+				}
+			}
+			rt.Repeat(actions)
+			p.finish(rt)
 		})
-		p.finish(rt)
+	}
+	t.Run("customers", func(t *testing.T) { check(t, (*pair).withCustomers) })
+	t.Run("payables", func(t *testing.T) {
+		if !keepsPayables(kept, lacks) {
+			t.Skipf("the store can not %s", KeepsPayables)
+		}
+		check(t, (*pair).withPayables)
 	})
+}
+
+// restarter is a store that a test can close and open again.
+type restarter interface{ Restart() error }
+
+func keepsPayables(s Store, lacks []Power) bool {
+	_, keeps := s.(ports.Payables)
+	return keeps && !slices.Contains(lacks, Operator)
+}
+
+// withCustomers begins a sequence of what is done with customers.
+func (p *pair) withCustomers(t *rapid.T) map[string]func(*rapid.T) {
+	for n := range customersAtFirst {
+		p.do(t, request{"bot", fmt.Sprintf("first-%d", n), opening(n, cents(rapid.Int64Range(50, 5_000).Draw(t, "opening")))})
+	}
+	return map[string]func(*rapid.T){
+		"open":     p.open,
+		"refund":   p.refund,
+		"refund 2": p.refund, // as often again, and often alike
+		"refund 3": p.refund,
+		"reverse":  p.reverse,
+		"adjust":   p.adjust,
+		"import":   p.imports,
+		"read":     p.read,
+		"list":     p.list,
+		"journal":  p.journal,
+		"accounts": p.accounts,
+	}
 }
 
 // pair is a store, the model of it and what was asked of both.
@@ -255,6 +289,9 @@ func (p *pair) finish(t *rapid.T) {
 	}
 	for _, r := range p.asked {
 		p.load(t, ledger.OutcomeRef(r.principal, must(operation.ParseKey(r.key))))
+	}
+	if keepsPayables(p.store.Store, p.store.lacks) {
+		p.finishPayables(t)
 	}
 	p.store.proved()
 }
