@@ -12,7 +12,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the commands into bin/
-	$(GO) build -ldflags "-X github.com/refundledger/refundledger/cmd/internal/release.name=$(VERSION)" -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -ldflags "-X github.com/refundledger/refundledger/cmd/internal/release.name=$(VERSION)" -o bin/ ./cmd/...
 
 demo: build ## build the server and show its main job: look up, refund, refusal, history, proof
 	$(GO) run ./evals/demo -server bin/refund-mcp

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,7 @@ func build(ctx context.Context, dir string) error {
 
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` builds
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()
