@@ -221,6 +221,34 @@ func TestAnImportMayBeSentAgain(t *testing.T) {
 	prove(t, b)
 }
 
+// Check says before what Decide would say about the documents alone.
+func TestCheckNeedsNoLedger(t *testing.T) {
+	type checks interface {
+		ledger.Command
+		Check() []fault.Issue
+	}
+	for _, cmd := range []checks{
+		payables.ImportVendors{}, payables.ImportOrders{}, payables.ImportReceipts{}, payables.ImportInvoices{},
+		payables.ImportVendors{Vendors: []payables.Vendor{{Name: "x"}, {ID: bolt, Name: "Bolt KG"}, {ID: bolt, Name: "\n"}}},
+	} {
+		_, err := newBooks().run(cmd)
+		if f := fault.Of(err); f == nil || len(f.Issues) == 0 || !reflect.DeepEqual(cmd.Check(), f.Issues) {
+			t.Errorf("%s: %v, then %v", cmd.Name(), cmd.Check(), err)
+		}
+	}
+	for _, cmd := range []checks{
+		payables.ImportVendors{Vendors: []payables.Vendor{{ID: acme, Name: "Acme Ltd"}}}, payables.ImportOrders{Orders: []payables.Order{order(usd, "1 10 EA 10.00")}},
+		payables.ImportReceipts{Receipts: []payables.Receipt{goods("GR-1", payables.Received, "1 10 EA")}}, payables.ImportInvoices{Invoices: []payables.Invoice{invoice(usd, "1 10 EA 10.00")}},
+	} {
+		if issues := cmd.Check(); len(issues) > 0 {
+			t.Errorf("%s: %v", cmd.Name(), issues)
+		}
+		if f := cmd.Facts(); len(f) != 2 || f[0].Name != "documents" || f[0].Value != "1" || len(f[1].Value) != 64 {
+			t.Errorf("%s: %v", cmd.Name(), f)
+		}
+	}
+}
+
 // The slices of a command stay as they are, and so do the records before.
 func TestAnImportChangesNothingInPlace(t *testing.T) {
 	b := stocked()

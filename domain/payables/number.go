@@ -49,7 +49,7 @@ func (n Number) Normal() string { return n.normal }
 func normal(s string) string {
 	for range 4 { // what is taken out or folded may let its neighbours compose; twice does
 		before := s
-		s = norm.NFKC.String(strings.Map(cherokee, cases.Fold().String(norm.NFKC.String(seen(s)))))
+		s = norm.NFKC.String(strings.Map(cherokee, cases.Fold().String(norm.NFKD.String(seen(s)))))
 		if s == before {
 			break
 		}
