@@ -3,6 +3,8 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/big"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
+	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
@@ -27,19 +30,82 @@ func TestNoStatementScans(t *testing.T) {
 	}
 	defer s.Close()
 	portstest.Model(t, func(testing.TB) portstest.Store { return s }, func(testing.TB) portstest.Store { return memory.New() })
-	asked := map[string]bool{}
+	fill(t, s)
+	asked := map[string]string{}
 	for _, pool := range []*pgxpool.Pool{s.db.writers, s.db.readers} {
 		for _, c := range pool.AcquireAllIdle(t.Context()) {
 			check(t, c, asked)
 			c.Release()
 		}
 	}
-	if len(asked) < 15 {
+	if len(asked) < 30 {
 		t.Errorf("only %d statements were asked", len(asked))
+	}
+	// Each question about invoices has its index, however many there are: the
+	// number above all.
+	for part, want := range map[string]string{
+		"JOIN number_claims r ":                                     "number_claims_pkey tenant vendor document normal",
+		"FROM invoices r WHERE r.tenant = $1 AND r.id > $2":         "invoices_pkey tenant id",
+		"AND r.status = $4 AND r.id > $2":                           "invoices_by_status tenant status id",
+		"AND r.status = $4 AND r.vendor = $5 AND r.id > $2":         "invoices_of_vendor tenant vendor status id",
+		"AND r.status = $4 AND r.purchase_order = $5 AND r.id > $2": "invoices_of_order tenant purchase_order status id",
+		"AND r.purchase_order = $5 AND r.vendor = $6 AND r.id > $2": "invoices_of_order tenant purchase_order status id",
+		"ORDER BY r.entered DESC":                                   "invoices_as_entered tenant vendor",
+		"FROM goods_receipts r":                                     "goods_receipts_of_order tenant purchase_order id",
+		"JOIN invoice_lines l":                                      "invoice_lines_pkey tenant invoice",
+	} {
+		found := false
+		for text, indexes := range asked {
+			if !strings.Contains(text, part) {
+				continue
+			}
+			found = true
+			if !strings.Contains(indexes, want) {
+				t.Errorf("%s\nuses %s\nand not %s", text, indexes, want)
+			}
+		}
+		if !found {
+			t.Errorf("nothing was asked with %q", part)
+		}
 	}
 }
 
-func check(t *testing.T, c *pgxpool.Conn, asked map[string]bool) {
+// fill makes one vendor large: the plans are those of a ledger that has grown.
+func fill(t *testing.T, s *Store) {
+	for _, statement := range []string{
+		`INSERT INTO vendors VALUES ('large', 'V', 'V', 1, decode(repeat('00', 32), 'hex'))`,
+		`INSERT INTO purchase_orders SELECT 'large', 'PO-' || n, 'V', 'USD', 2, 0, 0, 0 FROM generate_series(1, 2000) n`,
+		`INSERT INTO goods_receipts SELECT 'large', 'GR-' || n, 'PO-' || (n % 2000 + 1), 'V', 'receipt', '2026-03-01' FROM generate_series(1, 4000) n`,
+		`INSERT INTO invoices SELECT 'large', 'INV-' || (100000 + n), 'N' || n, 'n-' || n, 'invoice', '', 'V', 'PO-' || (n % 2000 + 1), 'USD', 2, 0, 0, 9223372036854775807, '2026-03-01', n,
+			CASE WHEN n % 100 = 0 THEN 'open' ELSE 'approved' END, CASE WHEN n % 100 = 0 THEN 0 ELSE n END, 0 FROM generate_series(1, 20000) n`,
+		`INSERT INTO invoice_lines SELECT 'large', 'INV-' || (100000 + n), 1, 1, '', 'EA', 1, 1, 1, 0, 1 FROM generate_series(1, 20000) n`,
+		`INSERT INTO number_claims SELECT 'large', 'V', 'invoice', 'n-' || n, 1, 'INV-' || (100000 + n), false FROM generate_series(1, 20000) n`,
+		`ANALYZE`,
+	} {
+		if _, err := s.db.readers.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	// Together they are more than 64 bits hold.
+	sums, err := s.SumInvoices(t.Context(), must(access.ParseTenant("large")))
+	if err != nil || fmt.Sprint(sums) == "" || len(sums) != 2 {
+		t.Fatalf("%v, %v", sums, err)
+	}
+	for _, sum := range sums {
+		if want := new(big.Int).Mul(big.NewInt(sum.Count), big.NewInt(math.MaxInt64)); sum.Minor.Cmp(want) != 0 {
+			t.Errorf("%d invoices sum up to %s, not %s", sum.Count, sum.Minor, want)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func check(t *testing.T, c *pgxpool.Conn, asked map[string]string) {
 	type statement struct {
 		name, text string
 		parameters int
@@ -60,10 +126,9 @@ func check(t *testing.T, c *pgxpool.Conn, asked map[string]bool) {
 		t.Fatal(err)
 	}
 	for _, s := range all {
-		if asked[s.text] || !regexp.MustCompile(`^(SELECT k|SELECT r|SELECT p|SELECT l|INSERT|UPDATE)`).MatchString(s.text) {
+		if _, done := asked[s.text]; done || !regexp.MustCompile(`^(SELECT k|SELECT r|SELECT p|SELECT l|INSERT|UPDATE)`).MatchString(s.text) {
 			continue
 		}
-		asked[s.text] = true
 		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", s.parameters), ", ")
 		var plan []byte
 		if err := c.QueryRow(t.Context(), fmt.Sprintf(`EXPLAIN (FORMAT JSON) EXECUTE %q (%s)`, s.name, nulls)).Scan(&plan); err != nil {
@@ -73,6 +138,7 @@ func check(t *testing.T, c *pgxpool.Conn, asked map[string]bool) {
 		if err := json.Unmarshal(plan, &explained); err != nil {
 			t.Fatal(err)
 		}
+		asked[s.text] = explained[0].Plan.indexes()
 		if scan := explained[0].Plan.scan(); scan != "" {
 			t.Errorf("%s\nhas a %s:\n%s", s.text, scan, plan)
 		}
@@ -84,6 +150,7 @@ type node struct {
 	Type  string `json:"Node Type"`
 	Table string `json:"Relation Name"`
 	Cond  string `json:"Index Cond"`
+	Index string `json:"Index Name"`
 	Plans []node
 }
 
@@ -99,3 +166,23 @@ func (n node) scan() string {
 	}
 	return ""
 }
+
+// indexes names the indexes of the plan, each with the columns that it is
+// entered by, in a stable way.
+func (n node) indexes() string {
+	var all string
+	if n.Index != "" {
+		all = n.Index
+		for _, c := range conditions.FindAllStringSubmatch(n.Cond, -1) {
+			all += " " + c[1]
+		}
+		all += ";"
+	}
+	for _, p := range n.Plans {
+		all += p.indexes()
+	}
+	return all
+}
+
+// conditions are the columns of an index condition.
+var conditions = regexp.MustCompile(`\(+(?:r\.|l\.)?(\w+)(?:\)::text)? [=>]`)
