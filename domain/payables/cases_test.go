@@ -100,6 +100,24 @@ func TestACorrectedReentryCanBePaid(t *testing.T) {
 	}
 }
 
+// A cent for each of ten must not let ten that were paid be billed again.
+func TestALowerPriceGivesBackMoneyOnly(t *testing.T) {
+	b := stocked()
+	b.bring(invoice(usd, "1 10 EA 10.00"), note("INV-1002", "CN-1", "INV-1001", "1 10 EA 0.01"), as(invoice(usd, "1 10 EA 10.00"), "INV-1003", "A-3"))
+	for _, id := range []string{"INV-1001", "INV-1002"} {
+		if got := b.approve(id); got != "" {
+			t.Fatal(id, got)
+		}
+	}
+	i := b.invoice(invoiceID("INV-1001"))
+	if got := b.order(po1).Lines[0].Billed; got != ratio("10") || i.Credited != amount("0.10", usd) || i.Lines[0].Credited != (payables.Ratio{}) {
+		t.Errorf("billed %s, credited %s and %s", got, i.Credited, i.Lines[0].Credited)
+	}
+	if got := b.approve("INV-1003"); got != "POLICY_VIOLATION/blocking_findings" {
+		t.Error(got)
+	}
+}
+
 func TestCreditsAndReturnsLowerWhatIsBilledAndReceived(t *testing.T) {
 	b := stocked()
 	b.bring(invoice(usd, "1 10 EA 10.00"))

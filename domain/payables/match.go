@@ -420,11 +420,43 @@ func (m *matcher) creditCap(c *Invoice) {
 	if c.Status != Approved {
 		billed = make([]Ratio, len(o.Lines))
 	}
-	for at, q := range claims(note, o) {
+	for at, q := range givenBack(note, *c, o) {
 		if all := credited[at].plus(q); q.Sign() > 0 && all.Cmp(billed[at]) > 0 {
 			m.find(Finding{Code: CreditExceedsInvoice, Line: o.Lines[at].Line, Expected: billed[at].String(), Found: all.String(), Invoices: of})
 		}
 	}
+}
+
+// givenBack is what a credit note gives back of each line of the order. A line
+// that credits less for one than the invoice charged corrects its price and
+// gives nothing back: else goods could be given back for a cent and billed
+// again.
+func givenBack(note, c Invoice, o *Order) []Ratio {
+	charged := make([]*big.Rat, len(o.Lines)) // the highest price billed for one
+	each := func(i Invoice, line func(at int, q Ratio, price *big.Rat)) {
+		for _, l := range i.Lines {
+			at := o.find(l.OrderLine)
+			if at < 0 {
+				continue
+			}
+			if u, known := o.Lines[at].in(l.Unit); known {
+				price := new(big.Rat).SetInt64(l.UnitPrice.Minor())
+				line(at, l.Quantity.in(u), price.Mul(price, big.NewRat(u.denominator, u.numerator)))
+			}
+		}
+	}
+	each(c, func(at int, _ Ratio, price *big.Rat) {
+		if charged[at] == nil || price.Cmp(charged[at]) > 0 {
+			charged[at] = price
+		}
+	})
+	back := make([]Ratio, len(o.Lines))
+	each(note, func(at int, q Ratio, price *big.Rat) {
+		if charged[at] == nil || price.Cmp(charged[at]) >= 0 {
+			back[at] = back[at].plus(q)
+		}
+	})
+	return back
 }
 
 // creditedOn is what has been credited of an invoice on each line of the order.

@@ -273,10 +273,11 @@ func TestMatch(t *testing.T) {
 		// Credit notes.
 		{"all of the invoice", usd10("1 10 EA 10.00").but(credits(nil, "1 10 EA 10.00")), nil},
 		{"a cent more", usd10("1 10 EA 10.00").but(credits(nil, "1 10 EA 10.00"), taxLimit("1"), tax("0.01")), []string{"CREDIT_EXCEEDS_INVOICE 100.01|100"}},
-		{"a millionth more goods", usd10("1 10.000001 EA 9.00").but(credits(nil, "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE:1 10.000001|10"}},
+		{"a millionth more goods", usd10("1 10.000001 EA 10.00").but(credits(nil, "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE:1 10.000001|10"}},
 		{"the rest", usd10("1 6 EA 10.00").but(credits(credited("40", "4"), "1 10 EA 10.00")), nil},
 		{"money: a cent more than the rest", usd10("1 6 EA 10.00").but(credits(credited("40.01", "4"), "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE 100.01|100"}},
-		{"goods: more than the rest", usd10("1 6 EA 9.00").but(credits(credited("40", "4.5"), "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE:1 10.5|10"}},
+		{"goods at a lower price: a correction of the price", usd10("1 12 EA 8.00").but(credits(nil, "1 10 EA 10.00")), nil},
+		{"goods: more than the rest", usd10("1 6 EA 10.00").but(credits(credited("35", "4.5"), "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE:1 10.5|10"}},
 		{"goods in another unit", with(box, invoice(usd, "1 24 EA 2.00"), credits(nil, "1 2 BOX 24.00")), nil},
 		{"goods of a line that was not billed", usd10("2 1 EA 10.00").but(credits(nil, "1 10 EA 10.00"), func(s *setup) { s.order.Lines = append(s.order.Lines, orderLine(usd, "2 1 EA 10.00")) }), []string{"CREDIT_EXCEEDS_INVOICE:2 1|0"}},
 		{"money only", usd10().but(credits(nil, "1 10 EA 10.00"), total("0")), nil},

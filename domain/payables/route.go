@@ -274,7 +274,8 @@ func consume(i Invoice, o *Order) (*Order, error) {
 
 // giveBack returns the order and the credited invoice after the credit note is
 // approved. A note that names no invoice gives back money only. Of a line not
-// more is given back than was billed there and is not given back yet.
+// more is given back than was billed there and is not given back yet; see
+// [givenBack].
 func giveBack(note Invoice, f Facts) (*Order, *Invoice, error) {
 	if f.Credited == nil {
 		return nil, nil, nil
@@ -291,7 +292,7 @@ func giveBack(note Invoice, f Facts) (*Order, *Invoice, error) {
 		return nil, &invoice, nil
 	}
 	order := f.Order.withLines()
-	back := claims(note, &order)
+	back := givenBack(note, invoice, &order)
 	for n := range invoice.Lines {
 		l := &invoice.Lines[n]
 		at := order.find(l.OrderLine)
