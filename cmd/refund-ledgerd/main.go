@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/refundledger/refundledger/adapters/config"
+	"github.com/refundledger/refundledger/cmd/internal/collector"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
@@ -31,6 +32,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	collector.Tune(os.Environ())
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), console{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -50,16 +48,4 @@ func columns(w io.Writer, rows [][]string) {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	_ = t.Flush() // to a terminal or a pipe that is gone
-}
-
-// collectorPercent lets the heap grow to five times what lives before it is
-// collected: what a call leaves behind is small and dies at once, so that
-// collecting it often only costs time.
-const collectorPercent = 400
-
-// tuneCollector sets the garbage collector, unless the operator did.
-func tuneCollector(environ []string) {
-	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOGC=") || strings.HasPrefix(e, "GOMEMLIMIT=") }) {
-		debug.SetGCPercent(collectorPercent)
-	}
 }

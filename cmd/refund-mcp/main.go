@@ -20,6 +20,7 @@ import (
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/adapters/telemetry"
 	"github.com/refundledger/refundledger/app"
+	"github.com/refundledger/refundledger/cmd/internal/collector"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
 	"github.com/refundledger/refundledger/ports"
@@ -89,7 +90,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		fmt.Fprintln(stderr, "refund-mcp: setting stdout aside:", err)
 		return exitFailed
 	}
-	tuneCollector(environ)
+	collector.Tune(environ)
 	log := system.NewLog(stderr, c.LogLevel)
 	defer log.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
