@@ -75,6 +75,8 @@ type Options struct {
 	Log                  *slog.Logger
 	// Meter, if there is one, counts what happens.
 	Meter Meter
+	// Tracer, if there is one, traces it.
+	Tracer Tracer
 }
 
 // Meter counts what happens. Its methods may be called at once.
@@ -86,6 +88,17 @@ type Meter interface {
 	// Refused is told why a request never became a call, in a word.
 	Refused(why string)
 }
+
+// Tracer makes a span of each call. Its methods may be called at once.
+type Tracer interface {
+	// Start begins the span of a call of a tool. traceparent is what the host
+	// says of its own, in the form of W3C, or anything. end is told the outcome,
+	// as a Meter is.
+	Start(ctx context.Context, tool, traceparent string) (inside context.Context, end func(outcome string))
+}
+
+// metaTrace is where in _meta a host names its own span.
+const metaTrace = "traceparent"
 
 // noMeter is the meter of a server that has none.
 type noMeter struct{}
@@ -253,6 +266,14 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 	s.options.Meter.Began(t.name)
 	c := app.Call{Principal: s.principal, Tool: t.name}
 	r := record{tool: t.name, principal: s.principal, began: began}
+	traced := func(string) {}
+	if s.options.Tracer != nil {
+		var parent string
+		if call.Meta.Kind() == strictjson.KindObject {
+			parent, _ = call.Meta.Lookup(metaTrace).Text() // "" where it is no text
+		}
+		ctx, traced = s.options.Tracer.Start(ctx, t.name, parent)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.id = s.app.IDs.NewID().String()
@@ -261,6 +282,7 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 		}
 		level, outcome, reason := r.outcome(a, failed)
 		s.options.Meter.Ended(t.name, outcome, time.Since(began))
+		traced(outcome)
 		r.log(ctx, s.options.Log, a, level, outcome, reason)
 	}()
 	if err := access.Permit(s.principal, t.scope, t.plan); err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/refundledger/refundledger/cmd/internal/collector"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
-	"github.com/refundledger/refundledger/ports"
 )
 
 // Exit codes.
@@ -102,10 +101,21 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	defer closeStore(s, log)
 	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
-	a.Payables, _ = s.(ports.Payables)
+	if slices.Contains(c.Toolsets, "payables") {
+		a.Payables = store.Payables(ctx, s, log.Logger)
+	}
 	o := mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		Log: log.Logger,
+	}
+	traces, err := telemetry.OpenTraces(environ, log.Logger)
+	if err != nil {
+		log.Error("there can be no traces", "cause", err.Error())
+		return exitFailed
+	}
+	if traces != nil {
+		defer closeTraces(traces, log)
+		a.Ledger, o.Tracer = traces.Ledger(a.Ledger), traces
 	}
 	var metrics *telemetry.Metrics
 	if c.Transport == config.OverHTTP {
@@ -113,7 +123,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 			log.Error("the metrics can not be made", "cause", err.Error())
 			return exitFailed
 		}
-		a.Ledger, o.Meter = metrics.Ledger(s), metrics
+		a.Ledger, o.Meter = metrics.Ledger(a.Ledger), metrics
 	}
 	server, err := mcpserver.New(a, o)
 	if err != nil {
@@ -143,6 +153,17 @@ func isNull(f *os.File) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && os.SameFile(null, info)
+}
+
+// tracesWait bounds how long the end of the process waits for the collector.
+const tracesWait = 3 * time.Second
+
+func closeTraces(t *telemetry.Traces, log *system.Log) {
+	ctx, stop := context.WithTimeout(context.Background(), tracesWait)
+	defer stop()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("traces are lost", "cause", err.Error())
+	}
 }
 
 // closeWait bounds how long the end of the process waits for the store. A write

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -392,6 +394,42 @@ func (s *server) resident() int {
 	}
 	s.t.Fatal("no VmHWM")
 	return 0
+}
+
+// What a call did is at the collector when the process has ended, under the
+// span that the host named; with a collector that is not there, all goes on.
+func TestTraces(t *testing.T) {
+	bodies := make(chan string, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		bodies <- string(b)
+	}))
+	defer collector.Close()
+	for _, endpoint := range []string{collector.URL, "http://127.0.0.1:1"} {
+		s := start(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint, "OTEL_EXPORTER_OTLP_TIMEOUT=500")
+		s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trigger_refund","arguments":{"customer_id":"CUST-00001","amount":10,"reason":"Item arrived damaged"},` +
+			`"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}}`)
+		if m := s.answer(1.0); m.Error != nil {
+			t.Errorf("%s: %s", endpoint, m.Error)
+		}
+		s.stdin.Close()
+		if code := s.exit(30 * time.Second); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", endpoint, code, s.logged)
+		}
+	}
+	close(bodies)
+	var all strings.Builder
+	for b := range bodies {
+		all.WriteString(b)
+	}
+	for _, want := range []string{`"traceId":"0af7651916cd43dd8448eb211c80319c"`, `"parentSpanId":"b7ad6b7169203331","name":"tools/call trigger_refund"`, `"name":"ledger refunds.trigger"`} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("the collector was not told %s: %s", want, &all)
+		}
+	}
+	if strings.Contains(all.String(), "CUST-") || strings.Contains(all.String(), "damaged") {
+		t.Errorf("the collector was told too much: %s", &all)
+	}
 }
 
 func TestArguments(t *testing.T) {
