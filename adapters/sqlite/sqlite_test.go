@@ -210,6 +210,46 @@ func TestSeveralProcessesShareAFile(t *testing.T) {
 	}
 }
 
+// Another process that keeps the file locked costs a write no more than the time
+// of its call, and the answer says that nothing happened.
+func TestAFileThatIsLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAt(t, path)
+	do(t, s, "open", opening(100))
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	patient, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	waiting := make(chan error, 1)
+	go func() { _, err := s.Do(patient, ask("patient"), refund(2)); waiting <- err }()
+
+	short, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if _, err := s.Do(short, ask("hasty"), refund(1)); fault.CodeOf(err) != fault.BackendUnavailable {
+		t.Errorf("a call that can not wait: %v", err)
+	}
+	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Errorf("a call that can: %v", err)
+	}
+	if got := account(t, s).Balance().Minor(); got != 98 {
+		t.Errorf("the balance is %d", got)
+	}
+}
+
 func TestSeveralProcessesMakeTheFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	var all sync.WaitGroup

@@ -73,11 +73,16 @@ func (c *conn) close() {
 	_ = c.c.Close()
 }
 
-// Run runs the steps. It does not look at the context: a statement waits at
-// most BusyTimeout, and then only for another process.
-func (c *conn) Run(_ context.Context, steps ...sqlstore.Step) error {
+// Run runs the steps. The context bounds the wait for another process, which is
+// that of BEGIN IMMEDIATE: what comes after it has the lock. To watch it costs a
+// goroutine for each statement.
+func (c *conn) Run(ctx context.Context, steps ...sqlstore.Step) error {
 	for _, s := range steps {
-		if err := c.step(s); err != nil {
+		waits := context.Background()
+		if s.SQL == (dialect{}).Begin() {
+			waits = ctx
+		}
+		if err := c.step(waits, s); err != nil {
 			// After some errors nobody knows what the connection is worth.
 			c.broken = c.broken || isLost(err)
 			return err
@@ -86,8 +91,7 @@ func (c *conn) Run(_ context.Context, steps ...sqlstore.Step) error {
 	return nil
 }
 
-func (c *conn) step(s sqlstore.Step) error {
-	ctx := context.Background()
+func (c *conn) step(ctx context.Context, s sqlstore.Step) error {
 	stmt := c.statements[s.SQL]
 	if stmt == nil {
 		prepared, err := c.c.Prepare(s.SQL)
@@ -134,7 +138,7 @@ func (c *conn) step(s sqlstore.Step) error {
 func (c *conn) runEach(stmt statementConn, many manyRows) error {
 	if c.last == nil {
 		var l last
-		if err := c.step(sqlstore.Step{SQL: lastRows, Row: func(r sqlstore.Row) error { return r.Scan(&l.operation, &l.entry) }}); err != nil {
+		if err := c.step(context.Background(), sqlstore.Step{SQL: lastRows, Row: func(r sqlstore.Row) error { return r.Scan(&l.operation, &l.entry) }}); err != nil {
 			return err
 		}
 		c.last = &l

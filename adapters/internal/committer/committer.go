@@ -52,7 +52,9 @@ const (
 	// may hold an import of many thousand accounts.
 	BatchWithin = 60 * time.Second
 	// Tries is how often a batch is begun while the database can not be reached
-	// or other processes are first.
+	// or other processes are first. A write is not begun again, nor does a batch
+	// wait, when the time of its call is nearly over: nothing has happened, and
+	// there is time left to say so.
 	Tries = 4
 	// MaxLosses is how often the connection may be lost around the COMMIT of one
 	// write before its outcome is called unknown.
@@ -186,6 +188,7 @@ type write struct {
 	fingerprint operation.Fingerprint
 	reads       []ledger.Ref
 
+	until  time.Time   // it is not begun later; zero for no bound
 	taken  atomic.Bool // by a worker, or by the caller who withdraws it
 	losses int         // how often the connection was lost around its COMMIT
 	answer answer      // not given before the commit
@@ -204,6 +207,9 @@ func (c *Committer) Do(ctx context.Context, op operation.Operation, cmd ledger.C
 	}
 	w := &write{op: op, cmd: cmd, facts: cmd.Facts(), reads: cmd.Reads(), done: make(chan answer, 1)}
 	w.fingerprint = operation.FingerprintOf(cmd.Name(), w.facts)
+	if end, bound := ctx.Deadline(); bound {
+		w.until = end.Add(-time.Until(end) / 10)
+	}
 	for _, ref := range w.reads {
 		if !c.backend.Keeps(ref.Kind) {
 			return ledger.Outcome{}, fmt.Errorf("committer: no place for records of the kind %s", ref.Kind.Name)
@@ -295,8 +301,15 @@ func take(batch []*write, w *write) []*write {
 
 // commit commits the batch, however many tries it takes, and answers each write.
 func (c *Committer) commit(batch []*write) {
-	var err error
-	for n := range Tries {
+	err := ErrUnavailable
+	for n := 0; n < Tries; n++ {
+		all := len(batch)
+		if batch = inTime(batch, err); len(batch) == 0 {
+			return
+		}
+		if n > 0 && len(batch) < all {
+			n-- // the last try ended for those who are gone, and is not held against the others
+		}
 		err = c.try(batch)
 		switch {
 		case err == nil:
@@ -325,6 +338,21 @@ func (c *Committer) commit(batch []*write) {
 	fail(batch, err)
 }
 
+// inTime fails the writes that can not be begun again in the time of their call,
+// and returns the others.
+func inTime(batch []*write, err error) []*write {
+	now := time.Now()
+	left := make([]*write, 0, len(batch))
+	for _, w := range batch {
+		if w.until.IsZero() || now.Before(w.until) {
+			left = append(left, w)
+		} else {
+			fail([]*write{w}, err)
+		}
+	}
+	return left
+}
+
 // pause waits after the n-th try, counted from 0.
 func pause(n int) {
 	d := maxPause
@@ -339,7 +367,7 @@ func (c *Committer) try(batch []*write) error {
 	ctx, stop := context.WithTimeout(context.Background(), BatchWithin)
 	defer stop()
 	names, keys := named(batch)
-	state, tx, err := c.backend.Begin(ctx, names, keys)
+	state, tx, err := c.begin(ctx, batch, names, keys)
 	if err != nil {
 		return err
 	}
@@ -359,6 +387,23 @@ func (c *Committer) try(batch []*write) error {
 		return nil
 	}
 	return tx.Commit(ctx, g.changes())
+}
+
+// begin begins the transaction of a batch. It waits no longer than until the
+// first of its writes has to be answered.
+func (c *Committer) begin(ctx context.Context, batch []*write, names []Name, keys []Key) (State, Tx, error) {
+	var first time.Time
+	for _, w := range batch {
+		if !w.until.IsZero() && (first.IsZero() || w.until.Before(first)) {
+			first = w.until
+		}
+	}
+	if !first.IsZero() {
+		bound, stop := context.WithDeadline(ctx, first)
+		defer stop()
+		ctx = bound
+	}
+	return c.backend.Begin(ctx, names, keys)
 }
 
 // named returns the records and the keys that the batch names, each once.
