@@ -94,6 +94,18 @@ func customerLaws(law add) {
 		w.proved()
 	}, Operator)
 
+	law("what a correction or an import made is a record that is found by its name", func(w world) {
+		c := w.opened(1, 100_00)
+		a := w.done(customers.Adjust{Customer: c, Change: cents(5), Why: "Goodwill."}).Answer.(customers.Adjustment)
+		if record, ok := get[customers.Adjustment](w, a.Ref()); !ok || record != a {
+			w.Errorf("the record is %+v, answered was %+v", record, a)
+		}
+		i := w.done(customers.Import{Customers: []customers.Open{opening(2, cents(1))}}).Answer.(customers.Imported)
+		if record, ok := get[customers.Imported](w, i.Ref()); !ok || record != i {
+			w.Errorf("the record is %+v, answered was %+v", record, i)
+		}
+	}, AnyCommand)
+
 	law("an import opens all of its customers or none, and may be sent again", func(w world) {
 		const n = 1_000
 		all := customers.Import{}
