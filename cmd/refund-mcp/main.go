@@ -23,6 +23,7 @@ import (
 	"github.com/refundledger/refundledger/cmd/internal/collector"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // Exit codes.
@@ -101,9 +102,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	defer closeStore(s, log)
 	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
-	if slices.Contains(c.Toolsets, "payables") {
-		a.Payables = store.Payables(ctx, s, log.Logger)
-	}
+	a.Payables, _ = s.(ports.Payables)
 	o := mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		Log: log.Logger,
