@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 )
 
 var seed = flag.Uint64("seed", rand.Uint64(), "of the storms; random if absent")
@@ -21,10 +23,10 @@ var seed = flag.Uint64("seed", rand.Uint64(), "of the storms; random if absent")
 // What the tests share. It is made when the first test needs it.
 var (
 	folder  string
-	started *cluster
+	started *postgrestest.Server
 
 	buildOnce = sync.OnceValues(func() (programs, error) { return build(context.Background(), folder, os.Stderr) })
-	startOnce = sync.OnceValue(func() (err error) { started, err = newCluster(); return err })
+	startOnce = sync.OnceValue(func() (err error) { started, err = postgrestest.New(carefree); return err })
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +43,7 @@ func runTests(m *testing.M) int {
 	defer func() {
 		_ = os.RemoveAll(folder) // a leftover in the temporary folder is no failure
 		if started != nil {
-			started.remove()
+			started.Remove()
 		}
 	}()
 	return m.Run()
@@ -64,19 +66,14 @@ func file(t *testing.T) (l ledger, path string) {
 	return inFile(realPrograms(t), path), path
 }
 
-// requirePostgres makes it a failure that there is no PostgreSQL.
-const requirePostgres = "LEDGER_TEST_REQUIRE_POSTGRES"
-
-// database is a ledger in a new database of a server that the tests share.
-func database(t *testing.T) (l ledger, db *cluster) {
+// database is a ledger in a new schema of a server that the tests share.
+func database(t *testing.T) (l ledger, db *postgrestest.Server) {
 	t.Helper()
 	p := realPrograms(t)
-	if err := startOnce(); errors.Is(err, errNoPostgres) && os.Getenv(requirePostgres) != "1" {
-		t.Skipf("NO POSTGRESQL, NOTHING WAS TESTED: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
+	if err := startOnce(); err != nil {
+		postgrestest.Skip(t, err)
 	}
-	url, err := started.newDatabase(t.Context())
+	url, _, err := postgrestest.Schema(started.URL()) // it goes with the server
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 )
 
 // Exit codes.
@@ -45,6 +47,10 @@ const (
 	restarts      = 50
 	hotRefunds    = 20_000
 )
+
+// carefree is a setting that loses the last commits in a crash, unless the
+// ledger insists on its own. fsync stays on.
+var carefree = []string{"synchronous_commit=off"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -154,12 +160,12 @@ func crashSQLite(ctx context.Context, o options, l ledger, stdout, log io.Writer
 }
 
 func crashPostgres(ctx context.Context, o options, p programs, stdout, log io.Writer) (clean bool, err error) {
-	db, err := newCluster()
+	db, err := postgrestest.New(carefree)
 	if err != nil {
 		return false, err
 	}
-	defer db.remove()
-	url, err := db.newDatabase(ctx)
+	defer db.Remove()
+	url, _, err := postgrestest.Schema(db.URL()) // it goes with the server
 	if err != nil {
 		return false, err
 	}

@@ -68,7 +68,7 @@ func URL(t testing.TB) string {
 	}
 	shared.once.Do(func() { shared.server, shared.err = New(Fast) })
 	if shared.err != nil {
-		skip(t, shared.err)
+		Skip(t, shared.err)
 	}
 	return schema(t, shared.server.URL())
 }
@@ -79,13 +79,14 @@ func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := New(append(slices.Clone(Fast), settings...))
 	if err != nil {
-		skip(t, err)
+		Skip(t, err)
 	}
 	t.Cleanup(s.Remove)
 	return s
 }
 
-func skip(t testing.TB, why error) {
+// Skip skips a test that finds no server, loudly, or fails it if one is required.
+func Skip(t testing.TB, why error) {
 	t.Helper()
 	message := fmt.Sprintf("NO POSTGRESQL, NOTHING WAS TESTED: %v. Install it (apt-get install postgresql) or set %s.", why, ServerURL)
 	if os.Getenv(Require) == "1" {
