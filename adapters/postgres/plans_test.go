@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"math/big"
@@ -29,6 +30,7 @@ func TestNoStatementScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	fewer(t)
 	portstest.Model(t, func(testing.TB) portstest.Store { return s }, func(testing.TB) portstest.Store { return memory.New() })
 	fill(t, s)
 	asked := map[string]string{}
@@ -186,3 +188,14 @@ func (n node) indexes() string {
 
 // conditions are the columns of an index condition.
 var conditions = regexp.MustCompile(`\(+(?:r\.|l\.)?(\w+)(?:\)::text)? [=>]`)
+
+// fewer makes the sequences of this test few: they are here for their
+// statements.
+func fewer(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	t.Cleanup(func() { _ = checks.Value.Set(before) })
+	if err := checks.Value.Set("40"); err != nil {
+		t.Fatal(err)
+	}
+}

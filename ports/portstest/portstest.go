@@ -79,23 +79,30 @@ const (
 // closed, if need be, by a Cleanup.
 func Ledger(t *testing.T, open func(testing.TB) Store, lacks ...Power) {
 	for _, subject := range subjects {
-		t.Run(subject.name, func(t *testing.T) {
-			subject.laws(func(sentence string, holds func(world), needs ...Power) {
-				t.Run(sentence, func(t *testing.T) {
-					for _, p := range needs {
-						if slices.Contains(lacks, p) {
-							t.Skipf("the store can not %s", p)
-						}
-					}
-					store := open(t)
-					if _, keeps := store.(ports.Payables); !keeps && slices.Contains(needs, KeepsPayables) {
-						t.Skipf("the store can not %s", KeepsPayables)
-					}
-					holds(newWorld(t, store, lacks))
-				})
-			})
-		})
+		t.Run(subject.name, func(t *testing.T) { check(t, subject.laws, open, lacks) })
 	}
+}
+
+// Payables checks the laws of payables alone.
+func Payables(t *testing.T, open func(testing.TB) Store, lacks ...Power) {
+	check(t, payablesLaws, open, lacks)
+}
+
+func check(t *testing.T, laws func(add), open func(testing.TB) Store, lacks []Power) {
+	laws(func(sentence string, holds func(world), needs ...Power) {
+		t.Run(sentence, func(t *testing.T) {
+			for _, p := range needs {
+				if slices.Contains(lacks, p) {
+					t.Skipf("the store can not %s", p)
+				}
+			}
+			store := open(t)
+			if _, keeps := store.(ports.Payables); !keeps && slices.Contains(needs, KeepsPayables) {
+				t.Skipf("the store can not %s", KeepsPayables)
+			}
+			holds(newWorld(t, store, lacks))
+		})
+	})
 }
 
 var subjects = []struct {

@@ -3,6 +3,7 @@ package portstest
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,7 +21,9 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // faulty is a memory ledger with a fault: what is not nil replaces a method.
@@ -31,6 +34,79 @@ type faulty struct {
 	refunds  func(s Store, c customers.ID, before int64, limit int, all []refunds.Refund) []refunds.Refund
 	entries  func([]journal.Entry) []journal.Entry
 	accounts func([]customers.Account) []customers.Account
+	invoices func([]payables.Invoice) []payables.Invoice
+	filter   func(ports.InvoiceFilter) ports.InvoiceFilter
+	sums     func([]ports.InvoiceSum) []ports.InvoiceSum
+}
+
+func (f faulty) payables() ports.Payables { return f.Store.(ports.Payables) }
+
+func (f faulty) ListInvoices(ctx context.Context, t access.Tenant, by ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
+	if f.filter != nil {
+		by = f.filter(by)
+	}
+	page, err := f.payables().ListInvoices(ctx, t, by, after, limit)
+	if f.invoices != nil {
+		page = f.invoices(page)
+	}
+	return page, err
+}
+
+func (f faulty) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+	return f.payables().LatestInvoices(ctx, t, v, limit)
+}
+
+func (f faulty) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
+	sums, err := f.payables().SumInvoices(ctx, t)
+	if f.sums != nil {
+		sums = f.sums(sums)
+	}
+	return sums, err
+}
+
+func (f faulty) ListReceipts(ctx context.Context, t access.Tenant, o payables.OrderID, after string, limit int) ([]payables.Receipt, error) {
+	return f.payables().ListReceipts(ctx, t, o, after, limit)
+}
+
+func (f faulty) ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error) {
+	return f.payables().ListVendors(ctx, t, after, limit)
+}
+
+// put changes the records that a decision about payables puts.
+func put(change func(before ledger.View, r ledger.Record) ledger.Record) func(Store, context.Context, operation.Operation, ledger.Command) (ledger.Outcome, error) {
+	return decided(func(v ledger.View, cmd ledger.Command) (ledger.Change, error) {
+		c, err := cmd.Decide(v)
+		for n, r := range c.Put {
+			c.Put[n] = change(v, r)
+		}
+		return c, err
+	})
+}
+
+// orders changes the orders that are put.
+func orders(change func(before, after payables.Order) payables.Order) func(Store, context.Context, operation.Operation, ledger.Command) (ledger.Outcome, error) {
+	return put(func(v ledger.View, r ledger.Record) ledger.Record {
+		o, ok := r.(payables.Order)
+		if !ok {
+			return r
+		}
+		before, _ := ledger.Get[payables.Order](v, o.Ref())
+		o.Lines = slices.Clone(o.Lines)
+		return change(before, o)
+	})
+}
+
+// documentsLoaded changes what is loaded of payables.
+func documentsLoaded(change func(ledger.Record) ledger.Record) func(Store, context.Context, access.Tenant, ...ledger.Ref) (ledger.View, error) {
+	return func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+		v, err := s.Load(ctx, t, refs...)
+		for _, ref := range refs {
+			if r, _ := ledger.Get[ledger.Record](v, ref); r != nil {
+				v.Put(ref, change(r))
+			}
+		}
+		return v, err
+	}
 }
 
 func (f faulty) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
@@ -287,6 +363,92 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			})
 		}}, "an account is kept"},
 		{"its reads are behind its writes", behind(), "every history of refunds"},
+		{"an approval consumes nothing", faulty{do: orders(func(before, after payables.Order) payables.Order {
+			for n := range before.Lines {
+				after.Lines[n].Billed = before.Lines[n].Billed
+			}
+			return after
+		})}, "both approved by many at once"},
+		{"an approval consumes nothing, at once with others", faulty{do: orders(func(before, after payables.Order) payables.Order {
+			for n := range before.Lines {
+				after.Lines[n].Billed = before.Lines[n].Billed
+			}
+			return after
+		})}, "every history of competing approvals"},
+		{"a credit note gives nothing back", faulty{do: orders(func(before, after payables.Order) payables.Order {
+			for n := range before.Lines {
+				if before.Lines[n].Billed.Cmp(after.Lines[n].Billed) > 0 {
+					after.Lines[n].Billed = before.Lines[n].Billed
+				}
+			}
+			return after
+		})}, "a credit note gives back"},
+		{"a rejection frees no number", faulty{do: put(func(v ledger.View, r ledger.Record) ledger.Record {
+			if claim, ok := r.(payables.NumberClaim); ok {
+				if before, there := ledger.Get[payables.NumberClaim](v, claim.Ref()); there && len(before.Claims) == len(claim.Claims) {
+					return before
+				}
+			}
+			return r
+		})}, "a rejected original frees its number"},
+		{"numbers are claimed as they are written", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			if c, ok := cmd.(payables.ImportInvoices); ok {
+				c.Invoices = slices.Clone(c.Invoices)
+				for n, i := range c.Invoices {
+					c.Invoices[n].Number = payables.RestoreNumber(i.Number.String(), i.Number.String())
+				}
+				cmd = c
+			}
+			return s.Do(ctx, op, cmd)
+		}}, "a duplicate is never approved"},
+		{"the last decision is the answer of every repeat", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			o, err := s.Do(ctx, op, cmd)
+			if d, ok := o.Answer.(payables.Decision); ok {
+				v, _ := s.Load(ctx, op.Tenant, d.Invoice.Ref())
+				i, _ := ledger.Get[payables.Invoice](v, d.Invoice.Ref())
+				o.Answer = *i.Decision
+			}
+			return o, err
+		}}, "whatever was decided since"},
+		{"findings lose the invoices they name", faulty{load: documentsLoaded(func(r ledger.Record) ledger.Record {
+			if d, ok := r.(payables.Decision); ok {
+				d.Findings = slices.Clone(d.Findings)
+				for n := range d.Findings {
+					d.Findings[n].Invoices = nil
+				}
+				return d
+			}
+			return r
+		})}, "a decision is kept with its findings"},
+		{"conversions lose their order", faulty{load: documentsLoaded(func(r ledger.Record) ledger.Record {
+			if o, ok := r.(payables.Order); ok {
+				o.Lines = slices.Clone(o.Lines)
+				for n := range o.Lines {
+					o.Lines[n].Conversions = slices.Clone(o.Lines[n].Conversions)
+					slices.Reverse(o.Lines[n].Conversions)
+				}
+				return o
+			}
+			return r
+		})}, "documents come back"},
+		{"lists have the lines", faulty{invoices: func(page []payables.Invoice) []payables.Invoice {
+			for n := range page {
+				page[n].Lines = []payables.InvoiceLine{{Line: 1}}
+			}
+			return page
+		}}, "documents come back"},
+		{"what is undecided is open", faulty{filter: func(f ports.InvoiceFilter) ports.InvoiceFilter {
+			if f.Undecided && f.Status == (payables.Status{}) {
+				f.Undecided, f.Status = false, payables.Open
+			}
+			return f
+		}}, "lists of documents page"},
+		{"sums are of 32 bits", faulty{sums: func(sums []ports.InvoiceSum) []ports.InvoiceSum {
+			for n := range sums {
+				sums[n].Minor = big.NewInt(int64(int32(sums[n].Minor.Int64())))
+			}
+			return sums
+		}}, "the sums of the invoices"},
 		{"what is not there is an error", faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
 			v, err := s.Load(ctx, t, refs...)
 			for _, ref := range refs {
@@ -407,6 +569,6 @@ func (r *recorder) Failed() bool {
 // What a store lacks is said, and only the laws that need it are skipped.
 func TestAStoreMayLackAPower(t *testing.T) {
 	open := func(testing.TB) Store { return memory.New() }
-	Ledger(t, open, AnyCommand, Operator, ManyTenants, Stamps)
+	Ledger(t, open, AnyCommand, Operator, ManyTenants, Stamps, KeepsPayables)
 	Model(t, open, open, AnyCommand, Operator, ManyTenants, Stamps)
 }
