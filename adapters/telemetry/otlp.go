@@ -125,7 +125,7 @@ func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 func otlpAttributes(all []attribute.KeyValue) []otlpAttribute {
 	var out []otlpAttribute
 	for _, a := range all {
-		out = append(out, otlpAttribute{string(a.Key), otlpValue{a.Value.Emit()}})
+		out = append(out, otlpAttribute{string(a.Key), otlpValue{a.Value.String()}})
 	}
 	return out
 }
