@@ -113,7 +113,7 @@ func TestAWrongExpectationFails(t *testing.T) {
 		{"another tally", `{"parallel": [{"call": "trigger_refund", "repeat": 3, "with": {"customer_id": "CUST-00001", "amount": 200, "reason": "Item arrived damaged"}}], "tally": {"done": 3}}`, ``,
 			`FAIL  wrong: step 1: want 3 done, got 1 POLICY_VIOLATION/balance_exceeded and 2 done`},
 		{"other tools", `{"tools": ["get_customer_record"]}`, ``,
-			`FAIL  wrong: step 1: want the tools [get_customer_record], got [get_customer_record get_operation`},
+			`FAIL  wrong: step 1: want the tools [get_customer_record], got [get_customer_record get_invoice`},
 		{"an answer where silence is due", `{"raw": {"jsonrpc": "2.0", "id": "loud", "method": "ping"}, "silent": true}`, ``,
 			`FAIL  wrong: step 1: an answer nobody waits for, with the id "loud": {`},
 		{"a later step", look + `"want": {}}, ` + look + `"want": {"status": "suspended"}}`, ``,

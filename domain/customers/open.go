@@ -14,6 +14,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/text"
 )
 
 // Bounds of the texts of an account.
@@ -43,11 +44,11 @@ func (c Open) Check() []fault.Issue {
 	if c.ID == (ID{}) {
 		bad("id", "is missing")
 	}
-	if n := utf8.RuneCountInString(c.Profile.Name); n == 0 || n > MaxName || !printable(c.Profile.Name) || strings.TrimSpace(c.Profile.Name) != c.Profile.Name {
+	if n := utf8.RuneCountInString(c.Profile.Name); n == 0 || n > MaxName || !text.IsLine(c.Profile.Name) || strings.TrimSpace(c.Profile.Name) != c.Profile.Name {
 		bad("name", fmt.Sprintf("must have 1 to %d characters, none of them control or invisible characters, no spaces around them", MaxName))
 	}
 	if at := strings.IndexByte(c.Profile.Email, '@'); at < 1 || at != strings.LastIndexByte(c.Profile.Email, '@') || at == len(c.Profile.Email)-1 ||
-		len(c.Profile.Email) > MaxEmail || !printable(c.Profile.Email) || strings.ContainsFunc(c.Profile.Email, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) {
+		len(c.Profile.Email) > MaxEmail || !text.IsLine(c.Profile.Email) || strings.ContainsFunc(c.Profile.Email, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) {
 		bad("email", fmt.Sprintf("must be an address of at most %d bytes with one @", MaxEmail))
 	}
 	if c.Status == (Status{}) {
@@ -64,23 +65,6 @@ func (c Open) Check() []fault.Issue {
 	}
 	return issues
 }
-
-// printable reports whether a reader sees what s holds: one line of valid UTF-8
-// without control and format characters. The zero-width joiners that Persian
-// and Indic names need are format characters too: one may stand after a letter.
-func printable(s string) bool {
-	previous := ' '
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		joins := (r == zeroWidthNonJoiner || r == zeroWidthJoiner) && unicode.In(previous, unicode.L, unicode.M)
-		previous = r
-		return !joins && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp))
-	})
-}
-
-const (
-	zeroWidthNonJoiner = '\u200c'
-	zeroWidthJoiner    = '\u200d'
-)
 
 // Facts that stand in the entry that opened an account and not on its record.
 const (

@@ -16,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
@@ -25,6 +23,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/text"
 )
 
 // Bounds of a reason.
@@ -46,55 +45,13 @@ type Reason struct{ text string }
 // String returns the text.
 func (r Reason) String() string { return r.text }
 
-// ParseReason trims Unicode white space, then checks the length (see
-// [MinReason], [MaxReasonCodePoints]) and refuses what a reader can not see or
-// would see in another order: control characters other than tab, line feed and
-// carriage return, the bidirectional embeddings and overrides U+202A to U+202E,
-// unpaired isolates U+2066 to U+2069 (Unicode Standard Annex #9) and the Tags
-// block U+E0000 to U+E007F. Nothing is normalised.
+// ParseReason trims white space and refuses what [text.Parse] refuses.
 func ParseReason(s string) (Reason, error) {
-	s = strings.TrimSpace(s)
-	if !utf8.ValidString(s) {
-		return Reason{}, fmt.Errorf("the reason must be valid UTF-8")
+	t, err := text.Parse(s, text.Bounds{Min: MinReason, Max: MaxReason, MaxCodePoints: MaxReasonCodePoints})
+	if err != nil {
+		return Reason{}, fmt.Errorf("the reason %w", err)
 	}
-	visible, all, isolates := 0, 0, 0
-	for _, r := range s {
-		all++
-		switch {
-		case r < 0x7f && r >= ' ':
-			visible++
-			continue
-		case r == '\t' || r == '\n' || r == '\r':
-			visible++
-			continue
-		case unicode.IsControl(r):
-			return Reason{}, fmt.Errorf("the reason must not contain the control character %U", r)
-		case 0x202a <= r && r <= 0x202e:
-			return Reason{}, fmt.Errorf("the reason must not contain the text direction character %U", r)
-		case 0xe0000 <= r && r <= 0xe007f:
-			return Reason{}, fmt.Errorf("the reason must not contain the invisible tag character %U", r)
-		case 0x2066 <= r && r <= 0x2068:
-			isolates++
-		case r == 0x2069:
-			if isolates--; isolates < 0 {
-				return Reason{}, fmt.Errorf("the reason contains a text direction isolate that is not paired")
-			}
-		}
-		if !unicode.Is(unicode.Cf, r) {
-			visible++
-		}
-	}
-	switch {
-	case isolates != 0:
-		return Reason{}, fmt.Errorf("the reason contains a text direction isolate that is not paired")
-	case visible < MinReason:
-		return Reason{}, fmt.Errorf("the reason must have at least %d visible characters after trimming, not %d", MinReason, visible)
-	case visible > MaxReason:
-		return Reason{}, fmt.Errorf("the reason must have at most %d characters after trimming, not %d", MaxReason, visible)
-	case all > MaxReasonCodePoints:
-		return Reason{}, fmt.Errorf("the reason must have at most %d code points in all, not %d", MaxReasonCodePoints, all)
-	}
-	return Reason{s}, nil
+	return Reason{t}, nil
 }
 
 // RestoreReason returns the reason of a record. It was checked when the record
@@ -192,12 +149,12 @@ func RefOf(c customers.ID, number int64) ledger.Ref {
 
 // ParseRef takes apart what [RefOf] put together.
 func ParseRef(ref ledger.Ref) (c customers.ID, number int64, ok bool) {
-	customer, text, _ := strings.Cut(ref.ID, "/")
+	customer, digits, _ := strings.Cut(ref.ID, "/")
 	c, err := customers.ParseID(customer)
 	if err != nil || ref.Kind != Kind {
 		return customers.ID{}, 0, false
 	}
-	number, err = strconv.ParseInt(text, 10, 64)
+	number, err = strconv.ParseInt(digits, 10, 64)
 	return c, number, err == nil && RefOf(c, number) == ref // one refund has one name
 }
 
