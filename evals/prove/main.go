@@ -21,16 +21,28 @@ type promise struct {
 	says  string
 	count string
 	run   []string // a command, run in the root of the project
+	env   []string // added to the environment
+	// forgives looks at the output of a command that failed: it may be no failure.
+	forgives func(output string) bool
 }
 
 // fuzz runs one fuzz target for the full time.
 func fuzz(says, target, dir string) promise {
-	return promise{says, fuzzTime + " of fuzzing", []string{"go", "test", dir, "-run", "^$", "-fuzz", "^" + target + "$", "-fuzztime", fuzzTime}}
+	return promise{says: says, count: fuzzTime + " of fuzzing",
+		run: []string{"go", "test", dir, "-run", "^$", "-fuzz", "^" + target + "$", "-fuzztime", fuzzTime}, forgives: timeWasUp}
+}
+
+// timeWasUp tells the end of the time from a finding: before Go 1.27 the fuzz
+// engine can report that its own deadline passed as a failure, and then names
+// no input (go.dev/issue/75804).
+func timeWasUp(output string) bool {
+	return strings.Contains(output, "context deadline exceeded") && !strings.Contains(output, "Failing input written") &&
+		!strings.Contains(output, "panic") && !strings.Contains(output, "_test.go:")
 }
 
 // property runs property tests of a package with a count of checks.
 func property(says, tests, dir, checks string) promise {
-	return promise{says, checks + " generated cases for each", []string{"go", "test", dir, "-count=1", "-timeout", "60m", "-run", tests, "-rapid.checks", checks}}
+	return promise{says: says, count: checks + " generated cases for each", run: []string{"go", "test", dir, "-count=1", "-timeout", "60m", "-run", tests, "-rapid.checks", checks}}
 }
 
 const fuzzTime = "5m"
@@ -69,9 +81,10 @@ func main() {
 			fmt.Printf("proving: %s (%s)\n", p.says, p.count)
 			began := time.Now()
 			c := exec.Command(p.run[0], p.run[1:]...)
+			c.Env = append(os.Environ(), p.env...)
 			output, err := c.CombinedOutput()
 			seconds = time.Since(began).Seconds()
-			if err != nil {
+			if err != nil && !(p.forgives != nil && p.forgives(string(output))) {
 				failed++
 				fmt.Printf("%s\n%v\n", output, err)
 				fmt.Fprintf(t, "BROKEN\t%s\t%s\t%.0f s\n", p.says, p.count, seconds)
