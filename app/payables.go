@@ -194,18 +194,24 @@ func (a *App) rivals(ctx context.Context, t access.Tenant, i payables.Invoice) (
 // after NOT_FOUND.
 func (a *App) RouteInvoice(ctx context.Context, c Call, r payables.Request) (d payables.Decision, changed, replayed bool, err error) {
 	out, err := a.write(ctx, c, access.InvoiceRoute, access.Free, func(ctx context.Context) (ledger.Command, error) {
-		_, links, err := a.links(ctx, c.Principal.Tenant(), r.Invoice)
-		if err != nil {
-			return nil, err
-		}
-		authority := payables.Authority{Tolerance: a.Tolerance, MayOverride: c.Principal.Scopes().Has(access.InvoiceOverride)}
-		return payables.Route{Request: r, Links: links, Authority: authority}, nil
+		return a.Route(ctx, c, r)
 	})
 	if err != nil {
 		return payables.Decision{}, false, false, err
 	}
 	d = out.Answer.(payables.Decision)
 	return d, d.ID == out.Operation.ID, out.Replayed, nil
+}
+
+// Route makes the command of a request: with the links of the invoice as they
+// are on record, and what the caller may. For [App.Write].
+func (a *App) Route(ctx context.Context, c Call, r payables.Request) (ledger.Command, error) {
+	_, links, err := a.links(ctx, c.Principal.Tenant(), r.Invoice)
+	if err != nil {
+		return nil, err
+	}
+	authority := payables.Authority{Tolerance: a.Tolerance, MayOverride: c.Principal.Scopes().Has(access.InvoiceOverride)}
+	return payables.Route{Request: r, Links: links, Authority: authority}, nil
 }
 
 // Summary is where payables stand, one line for each currency.

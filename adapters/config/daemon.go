@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"log/slog"
+
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 // Backend says where the ledger is kept.
@@ -45,15 +47,17 @@ func (p *problems) store(backend, data, path, url string, allowed ...Backend) St
 
 // daemonVariables are what refund-ledgerd reads.
 type daemonVariables struct {
-	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
-	Backend     string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers and invoices"`
-	MemoryData  string `env:"LEDGER_MEMORY_DATA" doc:"a folder of import files that the backend memory starts with, in place of the demo records"`
-	SQLitePath  string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
-	PostgresURL string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
-	Addr        string `env:"LEDGERD_ADDR" envDefault:"127.0.0.1:3344" doc:"where serve listens, without TLS: what is beyond this machine needs a proxy with TLS before it"`
-	Tokens      string `env:"LEDGERD_TOKENS" envDefault:"refund-ledger.tokens" doc:"the file of hashed tokens, made by token create; serve reads it again when it changes"`
-	MaxInFlight string `env:"LEDGERD_MAX_IN_FLIGHT" envDefault:"512" doc:"how many requests serve has at work at once; the next is answered 503"`
-	Token       string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token that check uses"`
+	LogLevel         string `env:"LOG_LEVEL" envDefault:"info" doc:"debug, info, warn or error; anything else means info"`
+	Backend          string `env:"LEDGER_BACKEND" envDefault:"sqlite" doc:"where the ledger is kept: sqlite or postgres; serve knows memory too, with the demo customers and invoices"`
+	MemoryData       string `env:"LEDGER_MEMORY_DATA" doc:"a folder of import files that the backend memory starts with, in place of the demo records"`
+	SQLitePath       string `env:"LEDGER_SQLITE_PATH" envDefault:"refund-ledger.db" doc:"the file of the backend sqlite; it is made if it is not there"`
+	PostgresURL      string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
+	Addr             string `env:"LEDGERD_ADDR" envDefault:"127.0.0.1:3344" doc:"where serve listens, without TLS: what is beyond this machine needs a proxy with TLS before it"`
+	Tokens           string `env:"LEDGERD_TOKENS" envDefault:"refund-ledger.tokens" doc:"the file of hashed tokens, made by token create; serve reads it again when it changes"`
+	MaxInFlight      string `env:"LEDGERD_MAX_IN_FLIGHT" envDefault:"512" doc:"how many requests serve has at work at once; the next is answered 503"`
+	TolerancePercent string `env:"PAYABLES_PRICE_TOLERANCE_PERCENT" envDefault:"2" doc:"for serve: how far an invoiced unit price may differ from the ordered one, in percent: 0 to 1000, at most 6 decimals; its decisions are made under this one, whatever its clients have"`
+	ToleranceMinor   string `env:"PAYABLES_PRICE_TOLERANCE_MINOR" envDefault:"500" doc:"and at most by how many minor units (cents) for one unit; both must hold"`
+	Token            string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token that check uses"`
 }
 
 // Daemon is the environment of refund-ledgerd, checked.
@@ -61,6 +65,8 @@ type Daemon struct {
 	LogLevel slog.Level
 	Store    Store
 	Serving  Serving
+	// Tolerance is that of the decisions that serve makes.
+	Tolerance payables.Tolerance
 	// Token is that of a service to check, or empty.
 	Token string
 	// Shown are the effective settings, each variable and its value, secrets masked.
@@ -77,7 +83,7 @@ func ParseDaemon(environ []string) (Daemon, error) {
 	p := problems{}
 	d := Daemon{
 		LogLevel: level(v.LogLevel), Store: p.store(v.Backend, v.MemoryData, v.SQLitePath, v.PostgresURL, SQLite, Postgres, Memory),
-		Serving: p.serving(v.Addr, v.Tokens, v.MaxInFlight), Token: v.Token, Shown: shown(v),
+		Serving: p.serving(v.Addr, v.Tokens, v.MaxInFlight), Tolerance: p.tolerance(v.TolerancePercent, v.ToleranceMinor), Token: v.Token, Shown: shown(v),
 	}
 	return d, errors.Join(p...)
 }

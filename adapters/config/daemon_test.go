@@ -3,11 +3,13 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 func TestTheDaemonsSettings(t *testing.T) {
 	d, err := ParseDaemon(nil)
-	if err != nil || d.Serving != (Serving{"127.0.0.1:3344", "refund-ledger.tokens", 512, true}) || d.Store.Backend != SQLite {
+	if err != nil || d.Serving != (Serving{"127.0.0.1:3344", "refund-ledger.tokens", 512, true}) || d.Store.Backend != SQLite || d.Tolerance != payables.DefaultTolerance() {
 		t.Errorf("by default %+v, %v", d, err)
 	}
 	d, err = ParseDaemon([]string{"LEDGERD_ADDR=0.0.0.0:80", "LEDGERD_TOKENS=/t", "LEDGERD_MAX_IN_FLIGHT=1", "LEDGER_REST_TOKEN=canary"})
@@ -19,8 +21,8 @@ func TestTheDaemonsSettings(t *testing.T) {
 			t.Errorf("the token is shown: %v", row)
 		}
 	}
-	_, err = ParseDaemon([]string{"LEDGER_BACKEND=rest", "LEDGERD_ADDR=here", "LEDGERD_TOKENS=", "LEDGERD_MAX_IN_FLIGHT=0"})
-	for _, name := range []string{"LEDGER_BACKEND", "LEDGERD_ADDR", "LEDGERD_MAX_IN_FLIGHT"} {
+	_, err = ParseDaemon([]string{"LEDGER_BACKEND=rest", "LEDGERD_ADDR=here", "LEDGERD_TOKENS=", "LEDGERD_MAX_IN_FLIGHT=0", "PAYABLES_PRICE_TOLERANCE_PERCENT=two", "PAYABLES_PRICE_TOLERANCE_MINOR=-1"})
+	for _, name := range []string{"LEDGER_BACKEND", "LEDGERD_ADDR", "LEDGERD_MAX_IN_FLIGHT", "PAYABLES_PRICE_TOLERANCE_PERCENT", "PAYABLES_PRICE_TOLERANCE_MINOR"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not reported: %v", name, err)
 		}

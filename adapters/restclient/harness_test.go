@@ -18,7 +18,9 @@ import (
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 	"github.com/refundledger/refundledger/ports/portstest"
 )
 
@@ -32,7 +34,7 @@ func must[T any](v T, err error) T {
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // gateway is the scopes of a service that acts for others.
-var gateway = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.ControlRules, access.PrincipalDelegate)
+var gateway = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride, access.ControlRules, access.PrincipalDelegate)
 
 // tokens gives every tenant a token that is its name and a word.
 type tokens struct{}
@@ -51,7 +53,7 @@ func (tokens) Verify(_ context.Context, token string) (access.Principal, error) 
 // newServer serves a store.
 func newServer(t testing.TB, s portstest.Store) *restserver.Server {
 	t.Helper()
-	server, err := restserver.New(s, restserver.Options{Tokens: tokens{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: quiet})
+	server, err := restserver.New(s.(restserver.Store), restserver.Options{Tokens: tokens{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: quiet, Tolerance: payables.DefaultTolerance()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ type perTenant struct {
 // stamps is a store under a server that takes the ids and times of the one who
 // asked, so that what the server keeps can be compared with a model.
 type stamps struct {
-	portstest.Store
+	restserver.Store
 	asked sync.Map // scope -> operation.Operation
 }
 
@@ -106,7 +108,7 @@ func (s *stamps) Do(ctx context.Context, op operation.Operation, cmd ledger.Comm
 // servedWithStamps serves a store that shows what a model can be compared with.
 func servedWithStamps(t testing.TB, s portstest.Store) portstest.Store {
 	t.Helper()
-	under := &stamps{Store: s}
+	under := &stamps{Store: s.(restserver.Store)}
 	p := served(t, under).(*perTenant)
 	p.stamps = under
 	return p
@@ -152,4 +154,24 @@ func (p *perTenant) ListAccounts(ctx context.Context, t access.Tenant, after str
 
 func (p *perTenant) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
 	return p.of(t).ListEntries(ctx, t, s, after, limit)
+}
+
+func (p *perTenant) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
+	return p.of(t).ListInvoices(ctx, t, f, after, limit)
+}
+
+func (p *perTenant) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+	return p.of(t).LatestInvoices(ctx, t, v, limit)
+}
+
+func (p *perTenant) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
+	return p.of(t).SumInvoices(ctx, t)
+}
+
+func (p *perTenant) ListReceipts(ctx context.Context, t access.Tenant, o payables.OrderID, after string, limit int) ([]payables.Receipt, error) {
+	return p.of(t).ListReceipts(ctx, t, o, after, limit)
+}
+
+func (p *perTenant) ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error) {
+	return p.of(t).ListVendors(ctx, t, after, limit)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -25,6 +27,13 @@ var loaders = map[ledger.Kind]func(context.Context, *Client, access.Tenant, ledg
 	refunds.ReversalKind: loadReversal,
 	ledger.EntryKind:     loadEntry,
 	ledger.OutcomeKind:   loadOutcome,
+
+	payables.VendorKind:      loadVendor,
+	payables.OrderKind:       loadOrder,
+	payables.ReceiptKind:     loadReceipt,
+	payables.InvoiceKind:     loadInvoice,
+	payables.DecisionKind:    loadDecision,
+	payables.NumberClaimKind: loadClaim,
 }
 
 // Load implements ports.Ledger: one request for each record.
@@ -84,10 +93,16 @@ func (a *attempt) isJSON() error {
 // is where the query begins; follows reports whether a row may come after the one
 // before, or, if that is nil, after the start.
 func list[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
+	return filtered(ctx, c, t, resource, pages, params, nil, cursor, start, limit, follows)
+}
+
+// filtered is a list of what the filter says.
+func filtered[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, filter url.Values, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
 	var rows []R
 	for from := start; len(rows) < limit; {
 		want := min(limit-len(rows), restwire.MaxPage)
 		query := url.Values{"limit": {strconv.Itoa(want)}}
+		maps.Copy(query, filter)
 		if from != "" {
 			query.Set(cursor, from)
 		}

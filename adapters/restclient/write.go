@@ -69,6 +69,9 @@ func (c *Client) Do(ctx context.Context, op operation.Operation, cmd ledger.Comm
 	header["Content-Type"] = mediaJSON
 	values := []string{op.Key.String(), op.Principal, op.Tool}
 	header[restwire.HeaderKey], header[restwire.HeaderPrincipal], header[restwire.HeaderTool] = values[0:1:1], values[1:2:2], values[2:3:3]
+	if resource.Overrides != nil && resource.Overrides(cmd) {
+		header.Set(restwire.HeaderOverride, "true")
+	}
 	// What is handed over runs on, whoever stops waiting.
 	ctx = context.WithoutCancel(ctx)
 	return w.settle(ctx, c.send(ctx, w.call, restwire.Method, path, header, body))

@@ -2,6 +2,7 @@ package restserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
@@ -49,6 +50,13 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
+	override, hasOverride, err := single(r.Header, restwire.HeaderOverride)
+	if err != nil {
+		return caller{}, err
+	}
+	if hasOverride && (override != "true" || !hasPrincipal) {
+		return caller{}, invalidOne(restwire.HeaderOverride, "must be true, about a principal that is named")
+	}
 	if !hasPrincipal && !hasTool {
 		return c, nil
 	}
@@ -57,7 +65,11 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 	}
 	if hasPrincipal {
 		c.via = who.ID()
-		if c.Principal, err = access.NewPrincipal(who.Tenant(), principal, who.Kind(), who.Scopes(), who.Plan(), who.Owner()); err != nil {
+		scopes := who.Scopes()
+		if !hasOverride { // that is a person's to decide, not the service's
+			scopes = without(scopes, access.InvoiceOverride)
+		}
+		if c.Principal, err = access.NewPrincipal(who.Tenant(), principal, who.Kind(), scopes, who.Plan(), who.Owner()); err != nil {
 			return caller{}, invalidOne(restwire.HeaderPrincipal, "must be the id of a principal")
 		}
 	}
@@ -68,6 +80,10 @@ func (s *Server) caller(r *http.Request) (caller, error) {
 		c.tool = tool
 	}
 	return c, nil
+}
+
+func without(s access.Scopes, x access.Scope) access.Scopes {
+	return access.ScopesOf(slices.DeleteFunc(s.List(), func(y access.Scope) bool { return y == x })...)
 }
 
 // permit refuses a caller whose token has not the scope; the zero scope is

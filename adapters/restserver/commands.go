@@ -14,6 +14,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -75,11 +76,16 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 		g := guarded{Command: cmd, clock: s.clock, until: began.Add(timeout)}
 		if resource.Guards != nil {
 			g.record = resource.Guards(cmd)
-			if g.version, err = ifMatch(r.Header); err != nil {
+			if g.tag, err = ifMatch(r.Header); err != nil {
 				return nil, err
 			}
 		}
-		leave, err = s.enter(ctx, scope{who.Tenant(), who.ID(), key}, min(joinTimeout, timeout/2))
+		if leave, err = s.enter(ctx, scope{who.Tenant(), who.ID(), key}, min(joinTimeout, timeout/2)); err != nil {
+			return nil, err
+		}
+		if complete := completions[resource.Command]; complete != nil {
+			g.Command, err = complete(ctx, s.app, call, cmd)
+		}
 		return g, err
 	})
 	if fault.CodeOf(err) == fault.OutcomeUnknown {
@@ -90,6 +96,19 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 		return out, f
 	}
 	return out, err
+}
+
+// completions give a command what is not the client's to say: what is on record,
+// the settings of the service, what the caller may.
+var completions = map[string]func(context.Context, *app.App, app.Call, ledger.Command) (ledger.Command, error){
+	payables.RouteName: func(ctx context.Context, a *app.App, c app.Call, cmd ledger.Command) (ledger.Command, error) {
+		return a.Route(ctx, c, cmd.(payables.Route).Request)
+	},
+	payables.ImportReceiptsName: func(ctx context.Context, a *app.App, c app.Call, cmd ledger.Command) (ledger.Command, error) {
+		return payables.ReceiptsOf(cmd.(payables.ImportReceipts).Receipts, func(refs ...ledger.Ref) (ledger.View, error) {
+			return a.Ledger.Load(ctx, c.Principal.Tenant(), refs...)
+		})
+	},
 }
 
 // enter waits while another request of the same key runs, then lets this one
@@ -127,10 +146,10 @@ func free() {}
 // guarded is a command under the conditions of its request.
 type guarded struct {
 	ledger.Command
-	clock   ports.Clock
-	until   time.Time  // when the client stops waiting
-	record  ledger.Ref // whose version is asked for
-	version int64      // 0: any
+	clock  ports.Clock
+	until  time.Time  // when the client stops waiting
+	record ledger.Ref // whose tag is asked for
+	tag    string     // "": any
 }
 
 // Decide refuses a command that comes too late, or about a record that has
@@ -140,10 +159,9 @@ func (g guarded) Decide(v ledger.View) (ledger.Change, error) {
 		return ledger.Change{}, fault.New(fault.BackendUnavailable, restwire.ReasonTimeout,
 			"The time of the request was over before it was decided. Nothing has happened. Try again later.")
 	}
-	if g.version != 0 {
-		if r, ok := ledger.Get[ledger.Chained](v, g.record); ok && r.Last().Number != g.version {
-			return ledger.Change{}, fault.New(fault.Conflict, restwire.ReasonStale,
-				"%s has changed since version %d. Look it up again.", g.record.ID, g.version)
+	if g.tag != "" {
+		if r, ok := ledger.Get[ledger.Record](v, g.record); ok && restwire.TagOf(v.Op.Tenant, r) != g.tag {
+			return ledger.Change{}, fault.New(fault.Conflict, restwire.ReasonStale, "%s has changed since. Look it up again.", g.record.ID)
 		}
 	}
 	return g.Command.Decide(v)
@@ -177,16 +195,15 @@ func requestTimeout(h http.Header) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-func ifMatch(h http.Header) (int64, error) {
-	text, there, err := single(h, "If-Match")
+func ifMatch(h http.Header) (string, error) {
+	tag, there, err := single(h, "If-Match")
 	if err != nil || !there {
-		return 0, err
+		return "", err
 	}
-	version, ok := restwire.ParseETag(text)
-	if !ok {
-		return 0, invalidOne("If-Match", "must be one strong ETag, as the look-up of the customer gave it")
+	if !restwire.IsTag(tag) {
+		return "", invalidOne("If-Match", "must be one strong ETag, as the look-up gave it")
 	}
-	return version, nil
+	return tag, nil
 }
 
 func readBody(r *http.Request) ([]byte, error) {

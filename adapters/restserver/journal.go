@@ -12,6 +12,7 @@ import (
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 var operationReads = []route{
@@ -39,6 +40,9 @@ func listEntries(s *Server, r request, _ http.Header) (any, error) {
 		return nil, err
 	}
 	subject := journal.Subject{Kind: r.PathValue("kind"), ID: r.PathValue("id")}
+	if err := r.mayRead(subject.Kind); err != nil {
+		return nil, err
+	}
 	rows, err := s.store.ListEntries(r, r.Tenant(), subject, after, limit+1)
 	if err != nil {
 		return nil, err
@@ -48,19 +52,72 @@ func listEntries(s *Server, r request, _ http.Header) (any, error) {
 	return out, nil
 }
 
-// listJournal goes through the accounts in order of id, and through the entries
-// of each up to its head: what comes later is not part of the account as it was
-// read, and is found by who asks again.
+// histories are the subjects of the journal: what may read them, which ids they
+// have, and which there are.
+var histories = map[string]struct {
+	scope access.Scope
+	named func(id string) bool
+	list  func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) (ids []string, err error)
+}{
+	customers.Kind.Name: {
+		access.RefundRead,
+		func(id string) bool { _, err := customers.ParseID(id); return err == nil },
+		func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) ([]string, error) {
+			list, err := s.store.ListAccounts(ctx, t, after, limit)
+			return idsOf(list), err
+		},
+	},
+	payables.VendorKind.Name: {
+		access.InvoiceRead,
+		func(id string) bool { _, err := payables.ParseVendorID(id); return err == nil },
+		func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) ([]string, error) {
+			list, err := s.store.ListVendors(ctx, t, after, limit)
+			return idsOf(list), err
+		},
+	},
+}
+
+func idsOf[R ledger.Record](list []R) []string {
+	ids := make([]string, 0, len(list))
+	for _, r := range list {
+		ids = append(ids, r.Ref().ID)
+	}
+	return ids
+}
+
+// mayRead refuses a caller who may not read the histories of a kind. Of kinds
+// that nobody knows there are none.
+func (r request) mayRead(kind string) error {
+	h, ok := histories[kind]
+	if !ok {
+		return r.permit(access.RefundRead)
+	}
+	return r.permit(h.scope)
+}
+
+// listJournal goes through the accounts, or the vendors, in order of id, and
+// through the entries of each up to its head: what comes later is not part of
+// the record as it was read, and is found by who asks again.
 func listJournal(s *Server, r request, _ http.Header) (any, error) {
+	kind := customers.Kind.Name
+	if r.query.Has("kind") {
+		kind = r.query.Get("kind")
+	}
+	if _, ok := histories[kind]; !ok {
+		return nil, invalidOne("kind", "must be "+customers.Kind.Name+" or "+payables.VendorKind.Name)
+	}
+	if err := r.mayRead(kind); err != nil {
+		return nil, err
+	}
 	limit, err := r.limit()
 	if err != nil {
 		return nil, err
 	}
-	at, err := parsePosition(r.query.Get("after"))
+	at, err := parsePosition(r.query.Get("after"), histories[kind].named)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.entriesFrom(r, r.Tenant(), at, limit+1)
+	rows, err := s.entriesFrom(r, r.Tenant(), kind, at, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -71,50 +128,46 @@ func listJournal(s *Server, r request, _ http.Header) (any, error) {
 
 // position is a place in the journal of a tenant: behind an entry.
 type position struct {
-	account string
-	number  int64
+	id     string
+	number int64
 }
 
-func (p position) String() string { return p.account + "/" + strconv.FormatInt(p.number, 10) }
+func (p position) String() string { return p.id + "/" + strconv.FormatInt(p.number, 10) }
 
-func parsePosition(text string) (position, error) {
+func parsePosition(text string, named func(string) bool) (position, error) {
 	if text == "" {
 		return position{}, nil
 	}
-	account, rest, _ := strings.Cut(text, "/")
-	_, err := customers.ParseID(account)
-	n, err2 := strconv.ParseInt(rest, 10, 64)
-	if p := (position{account, n}); err == nil && err2 == nil && p.String() == text && n > 0 {
+	id, rest, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(rest, 10, 64)
+	if p := (position{id, n}); named(id) && err == nil && p.String() == text && n > 0 {
 		return p, nil
 	}
 	return position{}, invalidOne("after", "must be the next of the page before")
 }
 
-func (s *Server) entriesFrom(ctx context.Context, t access.Tenant, at position, limit int) ([]journal.Entry, error) {
-	subject := func(account string) journal.Subject {
-		return journal.Subject{Kind: customers.Kind.Name, ID: account}
-	}
+func (s *Server) entriesFrom(ctx context.Context, t access.Tenant, kind string, at position, limit int) ([]journal.Entry, error) {
 	var rows []journal.Entry
-	add := func(account string, after int64) error {
-		found, err := s.store.ListEntries(ctx, t, subject(account), after, limit-len(rows))
+	add := func(id string, after int64) error {
+		found, err := s.store.ListEntries(ctx, t, journal.Subject{Kind: kind, ID: id}, after, limit-len(rows))
 		rows = append(rows, found...)
 		return err
 	}
-	if at.account != "" {
-		if err := add(at.account, at.number); err != nil {
+	if at.id != "" {
+		if err := add(at.id, at.number); err != nil {
 			return nil, err
 		}
 	}
-	for after := at.account; len(rows) < limit; {
-		accounts, err := s.store.ListAccounts(ctx, t, after, limit)
-		if err != nil || len(accounts) == 0 {
+	for after := at.id; len(rows) < limit; {
+		ids, err := histories[kind].list(ctx, s, t, after, limit)
+		if err != nil || len(ids) == 0 {
 			return rows, err
 		}
-		for _, a := range accounts {
-			if after = a.ID.String(); len(rows) == limit {
+		for _, id := range ids {
+			if after = id; len(rows) == limit {
 				return rows, nil
 			}
-			if err := add(after, 0); err != nil {
+			if err := add(id, 0); err != nil {
 				return nil, err
 			}
 		}

@@ -14,10 +14,11 @@ import (
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 // apiVersion is the version of the contract, not of the program.
-const apiVersion = "1.0.0"
+const apiVersion = "1.1.0"
 
 const aboutAPI = `The system of record of Refund Ledger. The server decides, on its own records and by its own clock.
 
@@ -84,7 +85,10 @@ func commandOperation(registry huma.Registry, c restwire.Resource) *huma.Operati
 		header(restwire.HeaderTool, "The tool through which it is asked, with a token that may delegate."),
 	)
 	if c.Guards != nil {
-		op.Parameters = append(op.Parameters, header("If-Match", "The ETag of the customer that this was decided on: 412 if it has changed since."))
+		op.Parameters = append(op.Parameters, header("If-Match", "The ETag of the record that this was decided on: 412 if it has changed since."))
+	}
+	if c.Overrides != nil {
+		op.Parameters = append(op.Parameters, header(restwire.HeaderOverride, "true: the principal that is named may override, with a token that may too. Never of a model's own accord."))
 	}
 	op.RequestBody = &huma.RequestBody{Required: true, Content: content(registry, restwire.TypeJSON, c.Fields)}
 	outcome := content(registry, restwire.TypeJSON, reflect.TypeFor[restwire.Outcome]())
@@ -100,7 +104,7 @@ func commandOperation(registry huma.Registry, c restwire.Resource) *huma.Operati
 		op.Responses[strconv.Itoa(status)] = problemResponse(registry, about)
 	}
 	if c.Guards != nil {
-		op.Responses["412"] = problemResponse(registry, "The customer has changed since. Nothing has happened.")
+		op.Responses["412"] = problemResponse(registry, "The record has changed since. Nothing has happened.")
 	}
 	return op
 }
@@ -116,10 +120,10 @@ func readOperation(registry huma.Registry, r restwire.Read) *huma.Operation {
 	}
 	ok := &huma.Response{Description: "Found.", Content: content(registry, restwire.TypeJSON, r.Answer)}
 	if r.Tagged {
-		ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version.", Schema: &huma.Schema{Type: huma.TypeString}}}
+		ok.Headers = map[string]*huma.Param{"ETag": {Description: "The version, or another text that changes with the record.", Schema: &huma.Schema{Type: huma.TypeString}}}
 	}
 	op.Responses["200"] = ok
-	if r.Query == nil {
+	if strings.Contains(r.Path, "{") && (r.Query == nil || r.Tagged) {
 		op.Responses["404"] = problemResponse(registry, "There is none.")
 	}
 	return op
@@ -143,6 +147,10 @@ func operationOf(registry huma.Registry, id, method, path, title, about string, 
 			schema.Pattern = operation.KeyPattern
 		case strings.HasPrefix(path, "/v1/customers/{id}"):
 			schema.Pattern = customers.IDPattern
+		case strings.HasPrefix(path, "/v1/invoices/{id}"):
+			schema.Pattern = payables.InvoiceIDPattern
+		case name == "id" && scope == access.InvoiceRead:
+			schema.Pattern = payables.PartyIDPattern
 		}
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
 	}

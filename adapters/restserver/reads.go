@@ -21,7 +21,7 @@ type route struct {
 }
 
 // reads are the routes of all subjects.
-var reads = slices.Concat(customerReads, refundReads, operationReads, journalReads)
+var reads = slices.Concat(customerReads, refundReads, payablesReads, operationReads, journalReads)
 
 // request is a read while it is answered.
 type request struct {
@@ -117,39 +117,49 @@ func noSuch(reason, what string) error {
 // the error if there is no such record.
 func record[R ledger.Record, W any](to restwire.Read, f restwire.Form[R, W], named func(request) (ref ledger.Ref, missing, err error)) route {
 	return route{to, func(s *Server, r request, h http.Header) (any, error) {
-		ref, missing, err := named(r)
+		found, err := lookUp[R](s, r, named)
 		if err != nil {
 			return nil, err
-		}
-		v, err := s.store.Load(r, r.Tenant(), ref)
-		if err != nil {
-			return nil, err
-		}
-		found, ok := ledger.Get[R](v, ref)
-		if !ok {
-			return nil, missing
 		}
 		if to.Tagged {
-			h.Set("ETag", restwire.ETag(any(found).(ledger.Chained).Last().Number))
+			h.Set("ETag", restwire.TagOf(r.Tenant(), found))
 		}
 		return f.Of(r.Tenant(), found), nil
 	}}
 }
 
+func lookUp[R ledger.Record](s *Server, r request, named func(request) (ref ledger.Ref, missing, err error)) (found R, err error) {
+	ref, missing, err := named(r)
+	if err != nil {
+		return found, err
+	}
+	v, err := s.store.Load(r, r.Tenant(), ref)
+	if err != nil {
+		return found, err
+	}
+	found, ok := ledger.Get[R](v, ref)
+	if !ok {
+		return found, missing
+	}
+	return found, nil
+}
+
 // page makes the documents of a page, of rows that are one more than limit if
-// there are more. A page ends after limit rows or MaxPageBytes; then next is
-// where the one after it begins, as after its last row.
+// there are more. A page ends after limit rows or MaxPageBytes, whatever one row
+// has; then next is where the one after it begins, as after its last row.
 func page[R, W any](t access.Tenant, rows []R, limit int, f restwire.Form[R, W], after func(R) string) (shown []W, next *string) {
 	shown = make([]W, 0, min(len(rows), limit))
 	bytes := 0
 	var scratch []byte
 	for i, row := range rows {
-		if len(shown) == limit || bytes > restwire.MaxPageBytes {
+		if len(shown) == limit {
 			return shown, new(after(rows[i-1]))
 		}
 		w := f.Of(t, row)
 		scratch = restwire.Append(scratch[:0], w)
-		bytes += len(scratch)
+		if bytes += len(scratch) + 1; bytes > restwire.MaxPageBytes && i > 0 {
+			return shown, new(after(rows[i-1]))
+		}
 		shown = append(shown, w)
 	}
 	return shown, nil

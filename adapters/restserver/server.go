@@ -24,6 +24,7 @@ import (
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -56,6 +57,7 @@ type Store interface {
 	ports.Ledger
 	ports.Refunds
 	ports.Journal
+	ports.Payables
 }
 
 // Tokens knows who may call.
@@ -89,6 +91,8 @@ type Options struct {
 	Clock  ports.Clock
 	IDs    ports.IDs
 	Log    *slog.Logger
+	// Tolerance is how far invoiced prices may differ from ordered ones.
+	Tolerance payables.Tolerance
 	// Metrics is served at /metrics to everybody; nil: there are none.
 	Metrics http.Handler
 	// MaxInFlight bounds the requests at work at once; DefaultInFlight if 0. Those
@@ -100,7 +104,7 @@ type Options struct {
 func New(store Store, o Options) (*Server, error) {
 	s := &Server{
 		store: store, tokens: o.Tokens, clock: o.Clock, ids: o.IDs, log: o.Log, mux: http.NewServeMux(), running: map[scope]chan struct{}{},
-		app: &app.App{Ledger: store, Refunds: store, Journal: store, Clock: o.Clock, IDs: o.IDs, CallTimeout: restwire.MaxTimeout + storeGrace},
+		app: &app.App{Ledger: store, Refunds: store, Payables: store, Journal: store, Tolerance: o.Tolerance, Clock: o.Clock, IDs: o.IDs, CallTimeout: restwire.MaxTimeout + storeGrace},
 	}
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = DefaultInFlight

@@ -26,7 +26,6 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
-	"github.com/refundledger/refundledger/ports"
 )
 
 // operatorTimeout bounds one write of a command.
@@ -96,9 +95,7 @@ func (s settings) operator() (app.Call, error) {
 }
 
 func application(st store.Store) *app.App {
-	a := &app.App{Ledger: st, Refunds: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
-	a.Payables, _ = st.(ports.Payables)
-	return a
+	return &app.App{Ledger: st, Refunds: st, Payables: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
 }
 
 // operatorFlags are of every command that writes.
@@ -228,13 +225,9 @@ func eachAccount(ctx context.Context, st store.Store, t access.Tenant, f func(cu
 }
 
 func eachVendor(ctx context.Context, st store.Store, t access.Tenant, f func(payables.Vendor) error) error {
-	reader, ok := st.(ports.Payables)
-	if !ok {
-		return nil
-	}
 	after := ""
 	for {
-		page, err := reader.ListVendors(ctx, t, after, pageSize)
+		page, err := st.ListVendors(ctx, t, after, pageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}

@@ -41,8 +41,8 @@ func serve(ctx context.Context, c console, s settings, _ []string) error {
 		if err != nil {
 			return err
 		}
-		server, err := restserver.New(measured{metrics.Ledger(st), st, st}, restserver.Options{
-			Tokens: tokens, Clock: system.Clock{}, IDs: system.IDs{}, Log: log.Logger, Metrics: metrics.Handler(), MaxInFlight: o.MaxInFlight,
+		server, err := restserver.New(measured{metrics.Ledger(st), st, st, st}, restserver.Options{
+			Tokens: tokens, Clock: system.Clock{}, IDs: system.IDs{}, Log: log.Logger, Metrics: metrics.Handler(), MaxInFlight: o.MaxInFlight, Tolerance: s.Tolerance,
 		})
 		if err != nil {
 			return err
@@ -64,4 +64,5 @@ type measured struct {
 	ports.Ledger
 	ports.Refunds
 	ports.Journal
+	ports.Payables
 }

@@ -25,8 +25,9 @@ const (
 	tokenBytes = 32
 	// tokenPrefix is for those who search logs and repositories for secrets.
 	tokenPrefix = "rl_"
-	// gatewayScopes are what refund-mcp needs.
-	gatewayScopes = "customer:read,refund:read,refund:write,principal:delegate"
+	// gatewayScopes are what refund-mcp needs. It may override what it names a
+	// principal for who may: the override is that person's.
+	gatewayScopes = "customer:read,refund:read,refund:write,invoice:read,invoice:route,invoice:override,principal:delegate"
 )
 
 func tokenCommand() command {

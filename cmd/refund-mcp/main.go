@@ -23,7 +23,6 @@ import (
 	"github.com/refundledger/refundledger/cmd/internal/collector"
 	"github.com/refundledger/refundledger/cmd/internal/release"
 	"github.com/refundledger/refundledger/cmd/internal/store"
-	"github.com/refundledger/refundledger/ports"
 )
 
 // Exit codes.
@@ -102,7 +101,9 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	defer closeStore(s, log)
 	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
-	a.Payables, _ = s.(ports.Payables)
+	if slices.Contains(c.Toolsets, "payables") {
+		a.Payables = store.Payables(ctx, s, log.Logger)
+	}
 	o := mcpserver.Options{
 		Version: release.Version(), Toolsets: c.Toolsets, ReadOnly: c.ReadOnly, InputErrorsAsResults: c.InputErrorsAsResults,
 		Log: log.Logger,

@@ -13,6 +13,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -188,6 +189,11 @@ func (p *pair) reuse(t *rapid.T) {
 
 // do runs a request on both and compares what came of it.
 func (p *pair) do(t *rapid.T, r request) {
+	if c, ok := r.cmd.(payables.Route); ok && slices.Contains(p.store.lacks, AnyCommand) {
+		// A server finds the links by itself, so an old command has those of today.
+		c.Links = p.model.route(c.Invoice.String(), c.Action.String(), c.Reason.String()).Links
+		r.cmd = c
+	}
 	op := p.store.as(r.principal).asked(r.key)
 	got, gotErr := p.store.Do(p.store.ctx, op, r.cmd)
 	want, wantErr := p.model.Do(p.model.ctx, op, r.cmd)

@@ -54,15 +54,13 @@ var (
 var (
 	ListJournal = Read{
 		Name: "journal.list", Path: "/v1/journal", Title: "Export the journal",
-		About:  "All entries of the tenant, account by account, each in order.",
-		Scope:  access.RefundRead,
-		Query:  []Query{{"after", "Begin behind this entry: the next of the page before.", false}, limit},
+		About:  "All entries of the tenant's accounts, or of its vendors, one history after the other, each in order. Needs the scope refund:read, that of vendors invoice:read.",
+		Query:  []Query{{"kind", "Whose: customer, or vendor; customer if absent.", false}, {"after", "Begin behind this entry: the next of the page before.", false}, limit},
 		Answer: reflect.TypeFor[Entries](),
 	}
 	ListEntries = Read{
 		Name: "journal.entries", Path: "/v1/journal/{kind}/{id}", Title: "List the entries of one subject",
-		About:  "In order of number.",
-		Scope:  access.RefundRead,
+		About:  "In order of number. The kind is customer, with the scope refund:read, or vendor, with the scope invoice:read.",
 		Query:  []Query{{"after", "Begin behind this number.", true}, limit},
 		Answer: reflect.TypeFor[Entries](),
 	}

@@ -31,7 +31,8 @@ type Outcome struct {
 	Refund      *Refund     `json:"refund" required:"false" nullable:"false" doc:"The answer of refunds.trigger, as it was then."`
 	Reversal    *Reversal   `json:"reversal" required:"false" nullable:"false" doc:"The answer of refunds.reverse."`
 	Adjustment  *Adjustment `json:"adjustment" required:"false" nullable:"false" doc:"The answer of customers.adjust."`
-	Import      *Import     `json:"import" required:"false" nullable:"false" doc:"The answer of customers.import."`
+	Import      *Import     `json:"import" required:"false" nullable:"false" doc:"The answer of an import."`
+	Decision    *Decision   `json:"decision" required:"false" nullable:"false" doc:"The answer of payables.route: the first decision, if the same was decided before."`
 }
 
 // OutcomeForm is how an outcome is sent.

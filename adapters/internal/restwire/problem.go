@@ -119,6 +119,13 @@ var details = map[string]func([]byte) (any, error){
 	"balance_exceeded":  declared[refunds.BalanceExceeded],
 	"amount_precision":  declared[refunds.AmountPrecision],
 	"currency_mismatch": declared[refunds.CurrencyMismatch],
+
+	"already_decided":        decided,
+	"duplicate_invoice":      blocked,
+	"override_incomplete":    blocked,
+	"override_not_permitted": blocked,
+	"reason_without_finding": blocked,
+	"blocking_findings":      blocked,
 }
 
 func declared[T any](raw []byte) (any, error) {

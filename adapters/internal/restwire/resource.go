@@ -18,8 +18,8 @@ import (
 // The subjects. Each has a file of its own with its documents, its commands, its
 // answers and its reads.
 var (
-	resources = slices.Concat(refundCommands, customerCommands)
-	answers   = slices.Concat(refundAnswers, customerAnswers)
+	resources = slices.Concat(refundCommands, customerCommands, payablesCommands, importCommands)
+	answers   = slices.Concat(refundAnswers, customerAnswers, payablesAnswers)
 )
 
 // Method is how every command is sent.
@@ -42,6 +42,9 @@ type Resource struct {
 	// Guards names the record whose version the request may ask for; nil: it has
 	// none.
 	Guards func(cmd ledger.Command) ledger.Ref
+	// Overrides reports whether the command says that the one who asks may
+	// override; nil: there is nothing to override.
+	Overrides func(cmd ledger.Command) bool
 	// Answers reports whether an answer is one to the command.
 	Answers func(cmd ledger.Command, answer ledger.Record) bool
 }
@@ -68,8 +71,11 @@ type declaration[C ledger.Command, F any, A ledger.Record] struct {
 	Write func(C) ([]string, F)
 	// Read puts it together again.
 	Read func(*input, F) C
-	// Guards names the [ledger.Chained] record that If-Match is about, or is nil.
+	// Guards names the record whose tag ([TagOf]) If-Match is about, or is nil.
 	Guards func(C) ledger.Ref
+	// Overrides says that the command's authority is to override, or is nil. The
+	// fields of the body never do.
+	Overrides func(C) bool
 	// Answers compares the answer with what was asked.
 	Answers func(C, A) bool
 }
@@ -104,6 +110,9 @@ func declare[C ledger.Command, F any, A ledger.Record](d declaration[C, F, A]) R
 	if d.Guards != nil {
 		r.Guards = func(cmd ledger.Command) ledger.Ref { return d.Guards(cmd.(C)) }
 	}
+	if d.Overrides != nil {
+		r.Overrides = func(cmd ledger.Command) bool { return d.Overrides(cmd.(C)) }
+	}
 	return r
 }
 
@@ -125,6 +134,8 @@ func texts(v reflect.Value) bool {
 				return false
 			}
 		}
+	case reflect.Pointer:
+		return v.IsNil() || texts(v.Elem())
 	}
 	return true
 }
@@ -173,7 +184,8 @@ type Read struct {
 	Scope                    access.Scope // the zero value: a valid token is enough
 	Query                    []Query
 	Answer                   reflect.Type
-	// Tagged: the answer has the version of the [ledger.Chained] record as its ETag.
+	// Tagged: the answer has the tag of the record as its ETag: its version, if it is
+	// [ledger.Chained].
 	Tagged bool
 }
 

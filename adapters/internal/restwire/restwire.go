@@ -25,6 +25,9 @@ const (
 	HeaderTenant    = "Ledger-Tenant"   // must be the token's; sent so that a wrong token does nothing
 	HeaderPrincipal = "Ledger-Principal"
 	HeaderTool      = "Ledger-Tool"
+	// HeaderOverride: true: the principal that is named may override. It gives
+	// nothing that the token has not.
+	HeaderOverride = "Ledger-May-Override"
 )
 
 // Media types.
@@ -38,7 +41,7 @@ const (
 	MaxBody   = 1 << 20
 	MaxHeader = 64 << 10
 	// MaxPage is how many rows a page may have. A page ends earlier when it has
-	// MaxPageBytes, which leaves room below MaxBody for one more row.
+	// MaxPageBytes; one row alone may have more, up to MaxBody.
 	MaxPage      = 1000
 	DefaultPage  = 100
 	MaxPageBytes = 768 << 10

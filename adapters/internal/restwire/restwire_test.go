@@ -11,6 +11,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -29,6 +30,8 @@ func TestCommandsArriveAsTheyWereSent(t *testing.T) {
 		ID: id, Profile: customers.Profile{Name: `Zoë "Z" O'Brien`, Email: "z@example.com"}, Status: customers.Suspended,
 		Opening: money.FromMinor(1<<62, yen), CreatedAt: time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("", -3600)),
 	}
+	vendor, order := must(payables.ParseVendorID("V-1")), must(payables.ParseOrderID("po.2_x"))
+	sku, unit, day := must(payables.ParseSKU("A/4-x.1")), must(payables.ParseUnit("EA")), must(payables.ParseDate("2026-02-28"))
 	commands := []ledger.Command{
 		refunds.Trigger{Request: refunds.Request{Customer: id, Amount: money.FromMinor(-1<<63, yen), Reason: reason}},
 		refunds.Reverse{Customer: id, Refund: -3, Reason: reason},
@@ -36,6 +39,34 @@ func TestCommandsArriveAsTheyWereSent(t *testing.T) {
 		customers.Import{Customers: []customers.Open{open, open}},
 		customers.Import{},
 		customers.Adjust{Customer: id, Change: money.FromMinor(-5, yen), Why: ""},
+		payables.Route{Request: payables.Request{
+			Invoice: must(payables.ParseInvoiceID("INV-0001")), Action: payables.Reject, Reason: payables.ManualOverride, Override: true,
+			Note: must(payables.ParseNote("Fatura “iptal” edildi.\n\u2028 <b>")),
+		}},
+		payables.Route{Request: payables.Request{Invoice: must(payables.ParseInvoiceID("INV-123456789012")), Action: payables.Hold, Reason: payables.NeedsReview}},
+		payables.ImportVendors{Vendors: []payables.Vendor{{ID: vendor, Name: `Zoë "Z" <b>`}}},
+		payables.ImportOrders{Orders: []payables.Order{{
+			ID: order, Vendor: vendor, Currency: yen, FreightLimit: money.FromMinor(7, yen), TaxLimit: must(payables.ParsePercent("7.125")),
+			Lines: []payables.OrderLine{
+				{Line: 3, SKU: sku, Description: "Ein „Ding“", Unit: unit, Quantity: must(payables.ParseQuantity("0.000001")), UnitPrice: money.FromMinor(payables.MaxMinor, yen),
+					Conversions: []payables.Conversion{{Unit: must(payables.ParseUnit("PAL")), Numerator: 40, Denominator: 999_983}}},
+				{Line: 4, SKU: sku, Unit: unit, Quantity: must(payables.ParseQuantity("1000000000")), UnitPrice: money.FromMinor(0, yen)},
+			},
+		}}},
+		payables.ImportReceipts{Receipts: []payables.Receipt{{
+			ID: must(payables.ParseReceiptID("GR-1")), Order: order, Movement: payables.Returned, ReceivedAt: day,
+			Lines: []payables.ReceiptLine{{OrderLine: 3, Quantity: must(payables.ParseQuantity("2.5")), Unit: unit}},
+		}}},
+		payables.ImportInvoices{Invoices: []payables.Invoice{
+			{ID: must(payables.ParseInvoiceID("INV-0001")), Number: must(payables.ParseNumber("R–2026／0071")), Document: payables.Bill, Vendor: vendor, Currency: yen,
+				Tax: money.FromMinor(1, yen), Freight: money.FromMinor(2, yen), Total: money.FromMinor(3, yen), Date: day},
+			{ID: must(payables.ParseInvoiceID("INV-0002")), Number: must(payables.ParseNumber("C-1")), Document: payables.CreditNote, Credits: must(payables.ParseInvoiceID("INV-0001")),
+				Vendor: vendor, Order: order, Currency: yen, Tax: money.FromMinor(0, yen), Freight: money.FromMinor(0, yen), Total: money.FromMinor(9, yen), Date: day,
+				Lines: []payables.InvoiceLine{
+					{Line: 1, OrderLine: 3, SKU: sku, Unit: unit, Quantity: must(payables.ParseQuantity("1.5")), UnitPrice: money.FromMinor(4, yen), Amount: money.FromMinor(6, yen)},
+					{Line: 2, Unit: unit, Quantity: must(payables.ParseQuantity("1")), UnitPrice: money.FromMinor(3, yen), Amount: money.FromMinor(3, yen)},
+				}},
+		}},
 	}
 	seen := map[string]bool{}
 	for _, cmd := range commands {

@@ -25,6 +25,7 @@ type Store interface {
 	ports.Ledger
 	ports.Refunds
 	ports.Journal
+	ports.Payables
 	// Close finishes the writes that wait and lets go of the backend.
 	Close() error
 }
@@ -69,6 +70,27 @@ func Admit(ctx context.Context, s Store, who access.Principal, log *slog.Logger)
 		log.Warn("the ledger service does not answer yet", "cause", err.Error())
 	}
 	return nil
+}
+
+// Payables returns the reader of the payables of a store, or nil if they are not
+// to be offered: a service may keep none, or not show them to its client. A
+// service that does not answer now may do so later.
+func Payables(ctx context.Context, s Store, log *slog.Logger) ports.Payables {
+	client, ok := s.(*restclient.Client)
+	if !ok {
+		return s
+	}
+	ctx, stop := context.WithTimeout(ctx, admitTimeout)
+	defer stop()
+	err := client.KeepsPayables(ctx)
+	switch {
+	case errors.Is(err, restclient.ErrNoPayables), errors.Is(err, restclient.ErrScope):
+		log.Warn("the toolset payables is not offered", "cause", err.Error())
+		return nil
+	case err != nil:
+		log.Warn("the ledger service does not answer yet", "cause", err.Error())
+	}
+	return client
 }
 
 // Fill gives an empty ledger what it starts with: the files of a folder, or the

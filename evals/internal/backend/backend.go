@@ -22,6 +22,7 @@ import (
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -175,7 +176,7 @@ func (inService) Fresh(data string) (Store, error) {
 	if err := seed(s, data); err != nil {
 		return nil, err
 	}
-	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler)})
+	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler), Tolerance: payables.DefaultTolerance()})
 	if err != nil {
 		return nil, err
 	}

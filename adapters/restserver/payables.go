@@ -1,0 +1,225 @@
+package restserver
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/refundledger/refundledger/adapters/internal/restwire"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/ports"
+)
+
+var payablesReads = []route{
+	{restwire.ListInvoices, listInvoices},
+	whole(restwire.GetInvoice, restwire.InvoiceForm, invoiceRef),
+	part(restwire.GetInvoiceLines, restwire.InvoiceForm, invoiceRef),
+	{restwire.SumInvoices, sumInvoices},
+	whole(restwire.GetOrder, restwire.OrderForm, orderRef),
+	part(restwire.GetOrderLines, restwire.OrderForm, orderRef),
+	{restwire.ListReceipts, listReceipts},
+	record(restwire.GetReceipt, restwire.ReceiptForm, func(r request) (ledger.Ref, error, error) {
+		id, err := named(r, payables.ParseReceiptID)
+		return id.Ref(), noSuch("receipt_not_found", "goods receipt"), err
+	}),
+	{restwire.ListVendors, listVendors},
+	record(restwire.GetVendor, restwire.VendorForm, func(r request) (ledger.Ref, error, error) {
+		id, err := named(r, payables.ParseVendorID)
+		return id.Ref(), payables.VendorNotFound(id), err
+	}),
+	{restwire.LatestInvoices, latestInvoices},
+	record(restwire.GetDecision, restwire.DecisionForm, func(r request) (ledger.Ref, error, error) {
+		id, err := named(r, payables.ParseVendorID)
+		if err != nil {
+			return ledger.Ref{}, nil, err
+		}
+		n, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+		if err != nil {
+			return ledger.Ref{}, nil, invalidOne("number", "must be a whole number")
+		}
+		return payables.DecisionRef(id, n), noSuch("decision_not_found", "decision"), nil
+	}),
+	record(restwire.GetNumberClaim, restwire.ClaimForm, func(r request) (ledger.Ref, error, error) {
+		id, err := named(r, payables.ParseVendorID)
+		if err != nil {
+			return ledger.Ref{}, nil, err
+		}
+		kind, err := payables.ParseDocumentKind(r.PathValue("kind"))
+		if err != nil {
+			return ledger.Ref{}, nil, invalidOne("kind", err.Error())
+		}
+		claim := payables.NumberClaim{Vendor: id, Document: kind, Normal: r.PathValue("normal")}
+		return claim.Ref(), noSuch("number_not_found", "number"), nil
+	}),
+}
+
+func invoiceRef(r request) (ledger.Ref, error, error) {
+	id, err := named(r, payables.ParseInvoiceID)
+	return id.Ref(), payables.InvoiceNotFound(id), err
+}
+
+func orderRef(r request) (ledger.Ref, error, error) {
+	id, err := named(r, payables.ParseOrderID)
+	return id.Ref(), noSuch("order_not_found", "purchase order"), err
+}
+
+// named reads the id of the path.
+func named[ID any](r request, parse func(string) (ID, error)) (ID, error) {
+	id, err := parse(r.PathValue("id"))
+	if err != nil {
+		err = invalidOne("id", err.Error())
+	}
+	return id, err
+}
+
+// whole finds a record and sends it with its first lines.
+func whole[R ledger.Record, W, L, P any](to restwire.Read, f restwire.Lined[R, W, L, P], named func(request) (ref ledger.Ref, missing, err error)) route {
+	return route{to, func(s *Server, r request, h http.Header) (any, error) {
+		found, err := lookUp[R](s, r, named)
+		if err != nil {
+			return nil, err
+		}
+		document, tag := f.First(r.Tenant(), found)
+		h.Set("ETag", tag)
+		return document, nil
+	}}
+}
+
+// part finds a record and sends the lines after the cursor.
+func part[R ledger.Record, W, L, P any](to restwire.Read, f restwire.Lined[R, W, L, P], named func(request) (ref ledger.Ref, missing, err error)) route {
+	return route{to, func(s *Server, r request, h http.Header) (any, error) {
+		after, err := r.number("cursor")
+		if err != nil {
+			return nil, err
+		}
+		found, err := lookUp[R](s, r, named)
+		if err != nil {
+			return nil, err
+		}
+		lines, tag := f.After(r.Tenant(), found, after)
+		h.Set("ETag", tag)
+		return lines, nil
+	}}
+}
+
+func listInvoices(s *Server, r request, _ http.Header) (any, error) {
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	var f ports.InvoiceFilter
+	if f.Status, err = filter(r, "status", payables.ParseStatus); err != nil {
+		return nil, err
+	}
+	if f.Vendor, err = filter(r, "vendor", payables.ParseVendorID); err != nil {
+		return nil, err
+	}
+	if f.Order, err = filter(r, "order", payables.ParseOrderID); err != nil {
+		return nil, err
+	}
+	switch text := r.query.Get("undecided"); {
+	case text == "true":
+		f.Undecided = true
+	case text != "false" && r.query.Has("undecided"):
+		return nil, invalidOne("undecided", "must be true or false")
+	}
+	rows, err := s.store.ListInvoices(r, r.Tenant(), f, r.query.Get("cursor"), limit+1)
+	if err != nil {
+		return nil, err
+	}
+	var out restwire.Invoices
+	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return i.ID.String() })
+	return out, nil
+}
+
+// filter reads what a list is of, or nothing if it is not asked for.
+func filter[T any](r request, name string, parse func(string) (T, error)) (v T, err error) {
+	if !r.query.Has(name) {
+		return v, nil
+	}
+	if v, err = parse(r.query.Get(name)); err != nil {
+		err = invalidOne(name, err.Error())
+	}
+	return v, err
+}
+
+func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
+	id, err := named(r, payables.ParseVendorID)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	before, err := r.number("cursor")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.latestBefore(r, id, before, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	var out restwire.Invoices
+	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return strconv.FormatInt(i.Entered, 10) })
+	return out, nil
+}
+
+// latestBefore reads the latest invoices of a vendor that were entered before a
+// number, or all if it is 0. The store knows only where the list begins, so it is
+// read from there: those who ask want a statement, which is the beginning.
+func (s *Server) latestBefore(r request, id payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
+	for n := limit; ; n *= 2 {
+		all, err := s.store.LatestInvoices(r, r.Tenant(), id, n)
+		if err != nil {
+			return nil, err
+		}
+		rest := all
+		for before > 0 && len(rest) > 0 && rest[0].Entered >= before {
+			rest = rest[1:]
+		}
+		if len(rest) >= limit || len(all) < n {
+			return rest[:min(limit, len(rest))], nil
+		}
+	}
+}
+
+func sumInvoices(s *Server, r request, _ http.Header) (any, error) {
+	sums, err := s.store.SumInvoices(r, r.Tenant())
+	if err != nil {
+		return nil, err
+	}
+	return restwire.SumsForm.Of(r.Tenant(), sums), nil
+}
+
+func listReceipts(s *Server, r request, _ http.Header) (any, error) {
+	id, err := named(r, payables.ParseOrderID)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.store.ListReceipts(r, r.Tenant(), id, r.query.Get("cursor"), limit+1)
+	if err != nil {
+		return nil, err
+	}
+	var out restwire.Receipts
+	out.Receipts, out.Next = page(r.Tenant(), rows, limit, restwire.ReceiptForm, func(x payables.Receipt) string { return x.ID.String() })
+	return out, nil
+}
+
+func listVendors(s *Server, r request, _ http.Header) (any, error) {
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.store.ListVendors(r, r.Tenant(), r.query.Get("cursor"), limit+1)
+	if err != nil {
+		return nil, err
+	}
+	var out restwire.Vendors
+	out.Vendors, out.Next = page(r.Tenant(), rows, limit, restwire.VendorForm, func(v payables.Vendor) string { return v.ID.String() })
+	return out, nil
+}
