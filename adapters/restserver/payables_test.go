@@ -1,0 +1,202 @@
+package restserver_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/adapters/restserver"
+	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/domain/access"
+)
+
+func init() {
+	known["reader"] = principal("reader", access.Service, access.InvoiceRead)
+	known["clerk"] = principal("clerk", access.Human, access.InvoiceRead, access.InvoiceRoute)
+	known["chief"] = principal("chief", access.Human, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride)
+	known["desk"] = principal("desk", access.Service, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride, access.PrincipalDelegate)
+	known["counter"] = principal("counter", access.Service, access.InvoiceRead, access.InvoiceRoute, access.PrincipalDelegate)
+}
+
+// withDemo is a store with the demo's records in place of the other one.
+func withDemo(t testing.TB) func(restserver.Store) restserver.Store {
+	return func(restserver.Store) restserver.Store {
+		s := memory.New()
+		if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+const (
+	approval = `{"action":"approve","reasonCode":"CLEAN_MATCH","override":false}`
+	overrule = `{"action":"approve","reasonCode":"MANUAL_OVERRIDE","override":true,"note":"Agreed with the buyer by phone."}`
+)
+
+// Who may override is the token's, or the token's and the principal's: never
+// what the fields say.
+func TestWhoMayOverride(t *testing.T) {
+	as := func(more ...string) []string {
+		return append([]string{"Idempotency-Key", "k", "Ledger-Principal", "alice"}, more...)
+	}
+	for name, tt := range map[string]struct {
+		token, body string
+		headers     []string
+		status      int
+		reason      string
+	}{
+		"of its own, with the scope":        {"chief", overrule, []string{"Idempotency-Key", "k"}, 201, ""},
+		"of its own, without":               {"clerk", overrule, []string{"Idempotency-Key", "k"}, 422, "override_not_permitted"},
+		"of its own, and it says so":        {"clerk", overrule, []string{"Idempotency-Key", "k", "Ledger-May-Override", "true"}, 400, "invalid_input"},
+		"for another, and it says so":       {"clerk", overrule, as("Ledger-May-Override", "true"), 403, "delegation"},
+		"a delegate for who may":            {"desk", overrule, as("Ledger-May-Override", "true"), 201, ""},
+		"a delegate for who may not":        {"desk", overrule, as(), 422, "override_not_permitted"},
+		"a delegate for itself":             {"desk", overrule, []string{"Idempotency-Key", "k"}, 201, ""},
+		"a delegate who says something":     {"desk", overrule, as("Ledger-May-Override", "yes"), 400, "invalid_input"},
+		"a delegate who says it twice":      {"desk", overrule, as("Ledger-May-Override", "true", "Ledger-May-Override", "true"), 400, "invalid_input"},
+		"a delegate without, for who may":   {"counter", overrule, as("Ledger-May-Override", "true"), 422, "override_not_permitted"},
+		"the fields say so":                 {"clerk", strings.Replace(overrule, `"override"`, `"mayOverride":true,"override"`, 1), []string{"Idempotency-Key", "k"}, 400, "invalid_input"},
+		"the fields have another tolerance": {"clerk", `{"action":"approve","reasonCode":"CLEAN_MATCH","override":false,"tolerance":{"percent":"100"}}`, []string{"Idempotency-Key", "k"}, 400, "invalid_input"},
+		"nothing of it":                     {"reader", overrule, []string{"Idempotency-Key", "k"}, 403, "scope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, withDemo(t))
+			got := w.ask("POST /v1/invoices/INV-1003/decision", tt.token, tt.body, tt.headers...)
+			if reason, _ := got.json["reason"].(string); got.status != tt.status || reason != tt.reason {
+				t.Errorf("got %d %s", got.status, got.body)
+			}
+			status := w.ask("GET /v1/invoices/INV-1003", "reader", "").json["status"]
+			if (status == "approved") != (tt.status == 201) {
+				t.Errorf("the invoice is %v", status)
+			}
+		})
+	}
+}
+
+func TestADecisionOnlyOnWhatWasSeen(t *testing.T) {
+	w := newWorld(t, withDemo(t))
+	tag := w.ask("GET /v1/invoices/INV-1001", "clerk", "").header.Get("ETag")
+	hold := `{"action":"hold","reasonCode":"NEEDS_REVIEW","override":false}`
+	if got := w.ask("POST /v1/invoices/INV-1001/decision", "clerk", hold, "Idempotency-Key", "a", "If-Match", tag); got.status != 201 {
+		t.Errorf("with its tag %d %s", got.status, got.body)
+	}
+	if got := w.ask("POST /v1/invoices/INV-1001/decision", "clerk", approval, "Idempotency-Key", "b", "If-Match", tag); got.status != 412 || got.json["reason"] != "version_mismatch" {
+		t.Errorf("with a stale tag %d %s", got.status, got.body)
+	}
+	if got := w.ask("POST /v1/invoices/INV-1001/decision", "clerk", approval, "Idempotency-Key", "b", "If-Match", "W/"+tag); got.status != 400 {
+		t.Errorf("with a weak tag %d %s", got.status, got.body)
+	}
+	again := w.ask("POST /v1/invoices/INV-1001/decision", "clerk", hold, "Idempotency-Key", "a", "If-Match", tag)
+	if again.status != 200 || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the same again %d %s", again.status, again.body)
+	}
+	other := w.ask("POST /v1/invoices/INV-1001/decision", "chief", hold, "Idempotency-Key", "c")
+	if d, _ := other.json["decision"].(map[string]any); other.status != 201 || d["decidedBy"] != "clerk" {
+		t.Errorf("the same by another %d %s", other.status, other.body)
+	}
+	// The service of the tests has no tolerance, whatever its clients would allow.
+	if got := w.ask("POST /v1/invoices/INV-1002/decision", "clerk", approval, "Idempotency-Key", "e"); got.status != 422 || !strings.Contains(got.body, `"details":{"findings":["PRICE_VARIANCE"]}`) {
+		t.Errorf("a price beyond the tolerance %d %s", got.status, got.body)
+	}
+	if got := w.ask("POST /v1/invoices/INV-9999/decision", "clerk", hold, "Idempotency-Key", "d"); got.status != 404 || got.json["reason"] != "invoice_not_found" {
+		t.Errorf("an unknown invoice %d %s", got.status, got.body)
+	}
+	if got := w.ask("POST /v1/invoices/INV-9999/decision", "clerk", hold, "Idempotency-Key", "a"); got.status != 422 || got.json["reason"] != "operation_key_reused" {
+		t.Errorf("an unknown invoice under a used key %d %s", got.status, got.body)
+	}
+}
+
+func TestWhatIsReadOfPayables(t *testing.T) {
+	w := newWorld(t, withDemo(t))
+	for request, want := range map[string]struct {
+		token  string
+		status int
+		holds  string
+	}{
+		"GET /v1/invoices": {"reader", 200, `"INV-1011"`},
+		"GET /v1/invoices?status=open&vendor=V-100&order=PO-2001&undecided=true&limit=1": {"reader", 200, `"next":"INV-1001"`},
+		"GET /v1/invoices?cursor=INV-1001&vendor=V-100&order=PO-2001":                    {"reader", 200, `"id":"INV-1005"`},
+		"GET /v1/invoices?status=lost":                                                   {"reader", 400, `"/status"`},
+		"GET /v1/invoices?vendor=%20":                                                    {"reader", 400, `"/vendor"`},
+		"GET /v1/invoices?order=":                                                        {"reader", 400, `"/order"`},
+		"GET /v1/invoices?undecided=1":                                                   {"reader", 400, `"/undecided"`},
+		"GET /v1/invoices?limit=0":                                                       {"reader", 400, `"/limit"`},
+		"GET /v1/invoices/1":                                                             {"reader", 400, `"/id"`},
+		"GET /v1/invoices/INV-9999":                                                      {"reader", 404, `invoice_not_found`},
+		"GET /v1/invoices/INV-1001/lines?cursor=1":                                       {"reader", 200, `{"lines":[]}`},
+		"GET /v1/invoices/INV-1001/lines?cursor=x":                                       {"reader", 400, `"/cursor"`},
+		"GET /v1/purchase-orders/PO-2010":                                                {"reader", 200, `"billed":{"numerator":12,"denominator":1}`},
+		"GET /v1/purchase-orders/PO-9999":                                                {"reader", 404, `order_not_found`},
+		"GET /v1/purchase-orders/PO-2001/receipts":                                       {"reader", 200, `"GR-3001"`},
+		"GET /v1/goods-receipts/GR-3001":                                                 {"reader", 200, `"quantity":"40"`},
+		"GET /v1/vendors?limit=2":                                                        {"reader", 200, `"next":"V-200"`},
+		"GET /v1/vendors/V-100":                                                          {"reader", 200, `"balanceMinor":37200`},
+		"GET /v1/vendors/V-1":                                                            {"reader", 404, `vendor_not_found`},
+		"GET /v1/vendors/V-1/invoices":                                                   {"reader", 200, `{"invoices":[]}`},
+		"GET /v1/vendors/V-100/decisions/1":                                              {"reader", 404, `decision_not_found`},
+		"GET /v1/vendors/V-100/numbers/invoice/" + url.PathEscape("hp-2026-71"):          {"reader", 200, `"claims":[{"invoiceId":"INV-1001","rejected":false},{"invoiceId":"INV-1005"`},
+		"GET /v1/vendors/V-100/numbers/bill/1":                                           {"reader", 400, `"/kind"`},
+		"GET /v1/vendors/V-100/numbers/invoice/1":                                        {"reader", 404, `number_not_found`},
+		"GET /v1/invoice-sums":                                                           {"reader", 200, `{"currency":"EUR","kind":"invoice","status":"open","count":1,"totalMinor":"126000"}`},
+		"GET /v1/journal?kind=vendor&limit=1":                                            {"reader", 200, `"subjectId":"V-100"`},
+		"GET /v1/journal?kind=vendor&after=CUST-00001/x":                                 {"reader", 400, `"/after"`},
+		"GET /v1/journal?kind=order":                                                     {"reader", 400, `"/kind"`},
+		"GET /v1/journal/vendor/V-200?after=1&limit=1":                                   {"reader", 200, `"number":2`},
+		"GET /v1/journal?limit=1":                                                        {"reader", 403, `"refund:read"`},
+		"GET /v1/journal/customer/CUST-00001":                                            {"reader", 403, `"refund:read"`},
+		"GET /v1/journal/vendor/V-100":                                                   {"caller", 403, `"invoice:read"`},
+		"GET /v1/journal?kind=vendor":                                                    {"caller", 403, `"invoice:read"`},
+		"GET /v1/invoices?limit=2":                                                       {"caller", 403, `"invoice:read"`},
+		"GET /v1/vendors/V-100/invoices?limit=2":                                         {"nobody", 403, `"invoice:read"`},
+	} {
+		if got := w.ask(request, want.token, ""); got.status != want.status || !strings.Contains(got.body, want.holds) {
+			t.Errorf("%s: %d %s", request, got.status, got.body)
+		}
+	}
+}
+
+// The pages of a list are the list.
+func TestPagesOfPayables(t *testing.T) {
+	w := newWorld(t, withDemo(t))
+	all := func(path, member string, key func(map[string]any) string) (ids []string) {
+		name := "cursor"
+		if strings.HasPrefix(path, "/v1/journal") {
+			name = "after"
+		}
+		cursor := ""
+		for {
+			got := w.ask("GET "+path+cursor, "reader", "")
+			rows, ok := got.json[member].([]any)
+			if got.status != 200 || !ok {
+				t.Fatalf("%s%s: %d %s", path, cursor, got.status, got.body)
+			}
+			for _, r := range rows {
+				ids = append(ids, key(r.(map[string]any)))
+			}
+			next, more := got.json["next"].(string)
+			if !more {
+				return ids
+			}
+			cursor = "&" + name + "=" + url.QueryEscape(next)
+		}
+	}
+	id := func(r map[string]any) string { return r["id"].(string) }
+	if got := all("/v1/invoices?limit=2", "invoices", id); len(got) != 11 || got[0] != "INV-1001" || got[10] != "INV-1011" {
+		t.Errorf("invoices %v", got)
+	}
+	if got := fmt.Sprint(all("/v1/vendors/V-100/invoices?limit=2", "invoices", id)); got != "[INV-1010 INV-1008 INV-1005 INV-1004 INV-1001]" {
+		t.Errorf("the latest %s", got)
+	}
+	if got := fmt.Sprint(all("/v1/vendors?limit=1", "vendors", id)); got != "[V-100 V-200 V-300]" {
+		t.Errorf("vendors %s", got)
+	}
+	entry := func(r map[string]any) string { return fmt.Sprint(r["subjectId"], "/", r["number"]) }
+	one, many := all("/v1/journal?kind=vendor&limit=1", "entries", entry), all("/v1/journal?kind=vendor&limit=1000", "entries", entry)
+	if fmt.Sprint(one) != fmt.Sprint(many) || len(one) < 30 {
+		t.Errorf("one by one %v, at once %v", one, many)
+	}
+}
