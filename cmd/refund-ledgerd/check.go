@@ -17,6 +17,7 @@ func checkCommand() command {
 			f.StringVar(&o.URL, "url", "http://127.0.0.1:3344", "where the service is")
 			f.StringVar(&o.Token, "token", "", "a token for it; by default LEDGER_REST_TOKEN")
 			f.StringVar(&o.Customer, "customer", "", "a customer made for it, whose balance is used up (needed)")
+			f.StringVar(&o.Invoice, "invoice", "", "an invoice that is open or on hold, to check payables too: it is put on hold")
 			f.StringVar(&o.Other, "other-token", "", "a token of another tenant, to see that the two are apart")
 		},
 		func(ctx context.Context, c console, s settings, _ []string) error {

@@ -402,7 +402,7 @@ func (w PurchaseOrder) record(t access.Tenant) (payables.Order, error) {
 	}
 	for i, l := range w.Lines {
 		line := payables.OrderLine{
-			Line: int(l.Line), SKU: read(&r, l.SKU, payables.ParseSKU), Description: given(l.Description), Unit: read(&r, l.Unit, payables.ParseUnit),
+			Line: int(l.Line), SKU: read(&r, l.SKU, payables.ParseSKU), Description: r.given(l.Description), Unit: read(&r, l.Unit, payables.ParseUnit),
 			Quantity: read(&r, l.Quantity, canonical(payables.ParseQuantity)), UnitPrice: money.FromMinor(l.UnitPriceMinor, c),
 			Received: r.ratio(l.Received), Billed: r.ratio(l.Billed),
 		}
@@ -562,7 +562,7 @@ func (w Decision) record(t access.Tenant) (payables.Decision, error) {
 		Note: readOptional(&r, w.Note, payables.ParseNote).String(), DecidedBy: w.DecidedBy, DecidedAt: read(&r, w.DecidedAt, parseStamp), Omitted: int(w.Omitted),
 	}
 	for _, f := range w.Findings {
-		finding := payables.Finding{Code: read(&r, f.Code, payables.ParseCode), Expected: given(f.Expected), Found: given(f.Found)}
+		finding := payables.Finding{Code: read(&r, f.Code, payables.ParseCode), Expected: r.given(f.Expected), Found: r.given(f.Found)}
 		if f.Line != nil {
 			finding.Line = int(*f.Line)
 			r.want(*f.Line > 0 && *f.Line <= payables.MaxLineNumber, "the line of a finding is out of range")
@@ -676,6 +676,12 @@ func given(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// given reads a text that is left out if there is none.
+func (r *reader) given(s *string) string {
+	r.want(s == nil || *s != "", "a text is there and empty")
+	return given(s)
 }
 
 func readOptional[T any](r *reader, s *string, parse func(string) (T, error)) (none T) {

@@ -1,7 +1,8 @@
 // Package contract checks whether a service keeps the contract of the REST
 // system of record: promise by promise, over plain HTTP, so that it shows what
 // the client of package restclient would hide. It refunds small amounts to one
-// customer, and in the end all that the customer has: use one made for it.
+// customer, and in the end all that the customer has: use one made for it. An
+// invoice, if it is given one, is put on hold.
 package contract
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
@@ -40,6 +43,9 @@ type Options struct {
 	URL, Token string
 	// Customer can be refunded, and has LeastBalance to MostBalance.
 	Customer string
+	// Invoice is open or on hold, and is put on hold; "": then payables are not
+	// checked.
+	Invoice string
 	// Other is a token of another tenant, or "": then what needs it is not checked.
 	Other string
 }
@@ -79,9 +85,14 @@ func Check(ctx context.Context, o Options, report func(Finding)) (broken int, er
 		return 0, fmt.Errorf("the customer must be active and have %d to %d minor units; it is %s and has %s", LeastBalance, MostBalance, a.Status, a.Balance())
 	}
 	k.currency = a.Currency.String()
-	for _, p := range promises {
+	if o.Invoice != "" {
+		if k.invoice, err = payables.ParseInvoiceID(o.Invoice); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range slices.Concat(invoicePromises, promises) {
 		f := Finding{Promise: p.says}
-		if err := p.check(k); errors.Is(err, errSkipped) {
+		if err := p.check(k); errors.Is(err, errSkipped) || errors.Is(err, errNoInvoice) {
 			f.Skipped = err.Error()
 		} else if f.Broken = err; err != nil {
 			broken++
@@ -101,7 +112,8 @@ type kit struct {
 	id           customers.ID
 	tenant       access.Tenant // whose the customer is
 	currency     string        // of the account
-	run          string        // makes keys of its own
+	invoice      payables.InvoiceID
+	run          string // makes keys of its own
 	keys         int
 	http         *http.Client
 	made         []int64 // numbers of the refunds that were made

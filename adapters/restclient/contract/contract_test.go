@@ -1,8 +1,10 @@
 package contract_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,8 +21,10 @@ import (
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 func must[T any](v T, err error) T {
@@ -34,8 +38,9 @@ var (
 	acme    = must(access.ParseTenant("acme"))
 	globex  = must(access.ParseTenant("globex"))
 	id      = must(customers.ParseID("CUST-00001"))
-	caller  = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite)
-	gateway = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.PrincipalDelegate)
+	vendor  = must(payables.ParseVendorID("V-1"))
+	caller  = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.InvoiceRead, access.InvoiceRoute)
+	gateway = access.ScopesOf(access.CustomerRead, access.RefundRead, access.RefundWrite, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride, access.PrincipalDelegate)
 )
 
 // tokens are known by heart.
@@ -66,6 +71,18 @@ func check(t *testing.T, defect faulty.Defect, token, other string) (broken []st
 	}); err != nil {
 		t.Fatal(err)
 	}
+	for n, cmd := range []ledger.Command{
+		payables.ImportVendors{Vendors: []payables.Vendor{{ID: vendor, Name: "Test"}}},
+		payables.ImportInvoices{Invoices: []payables.Invoice{{
+			ID: must(payables.ParseInvoiceID("INV-1001")), Number: must(payables.ParseNumber("N-1")), Document: payables.Bill, Vendor: vendor, Currency: usd,
+			Tax: money.FromMinor(0, usd), Freight: money.FromMinor(0, usd), Total: money.FromMinor(1, usd), Date: must(payables.ParseDate("2026-03-01")),
+		}}},
+	} {
+		op.ID, op.Key = system.IDs{}.NewID(), must(operation.ParseKey(fmt.Sprintf("bring-%d", n)))
+		if _, err := store.Do(t.Context(), op, cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	good, err := restserver.New(store, restserver.Options{Tokens: known, Clock: system.Clock{}, IDs: system.IDs{}, Log: log})
 	if err != nil {
@@ -75,7 +92,7 @@ func check(t *testing.T, defect faulty.Defect, token, other string) (broken []st
 	server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	server.Start()
 	defer server.Close()
-	n, err := contract.Check(t.Context(), contract.Options{URL: server.URL, Token: token, Other: other, Customer: id.String()}, func(f contract.Finding) {
+	n, err := contract.Check(t.Context(), contract.Options{URL: server.URL, Token: token, Other: other, Customer: id.String(), Invoice: "INV-1001"}, func(f contract.Finding) {
 		if f.Broken != nil {
 			broken = append(broken, f.Promise+" "+f.Broken.Error())
 		}
@@ -145,6 +162,19 @@ func TestAFaultyServiceIsFoundOut(t *testing.T) {
 			}
 			faulty.Good(s, w, r, n)
 		}), "no answer"},
+		"it believes the fields": {faulty.Writes(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if body, err := io.ReadAll(r.Body); err == nil {
+				body = bytes.Replace(body, []byte(`"mayOverride":true,`), nil, 1)
+				r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			}
+			faulty.Good(s, w, r, n)
+		}), "is not taken from the fields. with"},
+		"invoices of all": {faulty.Reads(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if r.URL.Path == "/v1/invoices" {
+				r.URL.RawQuery = "status=rejected"
+			}
+			faulty.Good(s, w, r, n)
+		}), "Invoices are listed in order"},
 		"it is not there": {faulty.LosesRequests, "can not be looked up"},
 	} {
 		t.Run(name, func(t *testing.T) {
