@@ -21,8 +21,11 @@ test: ## run all tests and the evals: needs nothing but Go
 	$(GO) test ./...
 	$(GO) run ./evals
 
-evals-all: ## run the trajectories on every backend: needs PostgreSQL's programs
-	@for backend in memory sqlite rest postgres; do echo "== $$backend"; $(GO) run ./evals -backend $$backend || exit 1; done
+evals-all: build ## run the trajectories on every backend, over stdio and HTTP: needs PostgreSQL's programs
+	@for backend in memory sqlite rest postgres; do for transport in stdio http; do \
+		echo "== $$backend over $$transport"; \
+		$(GO) run ./evals -server bin/refund-mcp -backend $$backend -transport $$transport || exit 1; \
+	done; done
 
 race: ## run all tests under the race detector: needs a C compiler
 	$(GO) test -race ./...

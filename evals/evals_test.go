@@ -208,7 +208,7 @@ func TestReportsSayWhatTheLinesSay(t *testing.T) {
 	want := "PASS  good\n" +
 		"FAIL  bad: step 1: want status = \"suspended\", got \"active\"\n" +
 		"SKIP  later: needs a store that outlives the server\n" +
-		"\n1/2 cases passed (50.0%)\n1 skipped on the backend memory\n1 passed, 1 failed\n"
+		"\n1/2 cases passed (50.0%)\n1 skipped\n1 passed, 1 failed\n"
 	if code != exitFailed || out != want {
 		t.Errorf("exit code %d, got\n%s%swant\n%s", code, out, errs, want)
 	}

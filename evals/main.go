@@ -54,6 +54,7 @@ type options struct {
 	backendName   string
 	server, cases string
 	jobs          int
+	http          bool
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -84,6 +85,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.json, "json", "", "also write the results as JSON to `FILE`")
 	flags.StringVar(&o.junit, "junit", "", "also write the results as JUnit XML to `FILE`")
 	flags.StringVar(&o.backendName, "backend", "memory", "the system of record: "+strings.Join(backend.Names, ", "))
+	transport := flags.String("transport", "stdio", "how the server is reached: stdio, http")
 	flags.StringVar(&o.server, "server", "", "the refund-mcp binary at `PATH`; built from ./cmd/refund-mcp if absent")
 	flags.StringVar(&o.cases, "cases", "", "the folder of the cases; evals/cases of this module if absent")
 	flags.IntVar(&o.jobs, "j", runtime.NumCPU(), "run `N` cases at the same time")
@@ -95,6 +97,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; -run REGEXP selects cases", flags.Arg(0))
+	}
+	if o.http = *transport == "http"; !o.http && *transport != "stdio" {
+		return o, fmt.Errorf("-transport %s: it is stdio or http", *transport)
 	}
 	if o.jobs < 1 {
 		return o, fmt.Errorf("-j %d: at least one case at a time", o.jobs)
@@ -154,7 +159,7 @@ func evaluate(ctx context.Context, o options, stdout, stderr io.Writer) (failed 
 	}
 	r := report{out: stdout, backend: o.backendName}
 	defer o.backend.Close()
-	runner{o.server, o.cases, o.backend, o.jobs}.all(ctx, cases, r.add)
+	runner{o.server, o.cases, o.backend, o.jobs, o.http}.all(ctx, cases, r.add)
 	r.close()
 	if o.json != "" {
 		err = errors.Join(err, r.writeJSON(o.json))

@@ -54,7 +54,7 @@ func (r *report) close() {
 	}
 	fmt.Fprintf(r.out, "\n%d/%d cases passed (%.1f%%)\n", passed, passed+failed, rate)
 	if skipped > 0 {
-		fmt.Fprintf(r.out, "%d skipped on the backend %s\n", skipped, r.backend)
+		fmt.Fprintf(r.out, "%d skipped\n", skipped)
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed\n", passed, failed)
 }

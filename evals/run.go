@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type runner struct {
 	cases   string // path of the folder of the cases
 	backend backend.Backend
 	jobs    int
+	http    bool // the server is reached over HTTP
 }
 
 // result is what came of a case.
@@ -68,6 +70,9 @@ func (r runner) all(ctx context.Context, cases []trajectory.Case, each func(resu
 func (r runner) one(ctx context.Context, c *trajectory.Case) result {
 	if c.Needs == "durable" && !r.backend.Durable() {
 		return result{Case: c, Skipped: "needs a store that outlives the server"}
+	}
+	if r.http && slices.ContainsFunc(c.Steps, func(s trajectory.Step) bool { return s.Raw != nil }) {
+		return result{Case: c, Skipped: "sends lines, which is for stdio"}
 	}
 	begun := time.Now()
 	folder := ""
@@ -122,7 +127,7 @@ func (p *play) start(ctx context.Context) (err error) {
 	if protocol == "" {
 		protocol = defaultProtocol
 	}
-	p.server, err = session.Start(ctx, p.runner.server, protocol, p.env)
+	p.server, err = session.Start(ctx, p.runner.server, protocol, p.http, p.env)
 	return err
 }
 

@@ -1,6 +1,6 @@
 // Package session runs one server process and talks to it as a host does: with
 // the SDK's client, and past it with raw lines on the same pipes for what that
-// client would not send.
+// client would not send. Over HTTP each line is a request of its own.
 package session
 
 import (
@@ -45,6 +45,7 @@ const (
 type Session struct {
 	cmd       *exec.Cmd
 	stdin     io.WriteCloser
+	web       *web // over HTTP, else nil
 	stderr    *tail
 	exited    chan struct{} // closed when the process has ended and all is read
 	client    *mcp.ClientSession
@@ -72,8 +73,12 @@ type waiter struct {
 func newWaiter(raw bool) *waiter { return &waiter{make(chan string, 1), raw} }
 
 // Start runs the server with exactly that environment (and where programs and
-// temporary files are) and connects with that revision of the protocol.
-func Start(ctx context.Context, server, protocol string, env map[string]string) (*Session, error) {
+// temporary files are) and connects with that revision of the protocol, over
+// stdio or HTTP.
+func Start(ctx context.Context, server, protocol string, overHTTP bool, env map[string]string) (*Session, error) {
+	if overHTTP {
+		env = webEnvironment(env)
+	}
 	s := &Session{
 		cmd:       command(server, env),
 		stderr:    &tail{},
@@ -95,6 +100,11 @@ func Start(ctx context.Context, server, protocol string, env map[string]string) 
 		return nil, err
 	}
 	go s.listen(stdout)
+	if overHTTP {
+		if s.web, err = s.openWeb(ctx, protocol); err != nil {
+			return nil, errors.Join(err, s.kill())
+		}
+	}
 	if err := s.connect(ctx, protocol); err != nil {
 		return nil, errors.Join(err, s.kill())
 	}
@@ -279,10 +289,16 @@ func (s *Session) Heard() string {
 // Logged returns what came on stderr so far.
 func (s *Session) Logged() string { return s.stderr.String() }
 
-// Close ends the input. The server must then end by itself with exit code 0.
+// Close ends the input, or over HTTP sends SIGTERM. The server must then end by
+// itself with exit code 0.
 func (s *Session) Close() error {
 	if err := s.closeInput(); err != nil {
 		return errors.Join(err, s.kill())
+	}
+	if s.web != nil {
+		if err := s.web.stop(s.cmd.Process); err != nil {
+			return errors.Join(err, s.kill())
+		}
 	}
 	select {
 	case <-s.exited:
@@ -337,6 +353,10 @@ func (s *Session) write(line []byte, id string, w *waiter) error {
 		s.mu.Lock()
 		s.waiting[id] = w
 		s.mu.Unlock()
+	}
+	if s.web != nil {
+		go s.post(line)
+		return nil
 	}
 	if _, err := s.stdin.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("writing to the server: %w%s", err, s.lastWords())
