@@ -297,3 +297,52 @@ func TestPartialCreditsAndPartialBillsAreNoDuplicates(t *testing.T) {
 	}
 	approve("INV-2007", "POLICY_VIOLATION/blocking_findings")
 }
+
+// small makes n lines of one line of the order, each of so little that its
+// amount is rounded.
+func small(n int, quantity, price string) []string {
+	lines := make([]string, n)
+	for k := range lines {
+		lines[k] = "1 " + quantity + " EA " + price
+	}
+	return lines
+}
+
+// Thousands of small lines must not be paid for what rounding makes of them.
+func TestRoundingDoesNotAddUp(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{"half a cent each, rounded up", small(2_000, "0.005", "1.00"), []string{"PRICE_VARIANCE:1 20 for 10|1"}},
+		{"rounded down to nothing", small(2_000, "0.0049", "1.00"), []string{"PRICE_VARIANCE:1 0 for 9.8|1"}},
+		{"a price that is wrong anyway", small(100, "0.0333", "30.00"), []string{"PRICE_VARIANCE:1 30|1"}},
+		{"thirty deliveries of a third", small(30, "0.333333", "1.00"), nil},
+	} {
+		i := invoice(usd, tt.lines...)
+		o := order(usd, "1 10 EA 1.00 received=10")
+		m, err := payables.Match(i, payables.Facts{Order: &o}, payables.DefaultTolerance())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found(m.Findings); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: found %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A credit note whose amounts round to nothing gives nothing back.
+func TestACreditOfNothingGivesNothingBack(t *testing.T) {
+	b := stocked()
+	credit := note("INV-1002", "CN-1", "INV-1001", small(2_040, "0.0004", "10.00")...)
+	b.bring(invoice(usd, "1 10 EA 10.00"), credit)
+	for _, id := range []string{"INV-1001", "INV-1002"} {
+		if got := b.approve(id); got != "" {
+			t.Fatal(id, got)
+		}
+	}
+	if got := b.order(po1).Lines[0].Billed; got != ratio("10") {
+		t.Errorf("billed %s", got)
+	}
+}

@@ -461,7 +461,7 @@ func (c ImportReceipts) Decide(v ledger.View) (ledger.Change, error) {
 	in.on(v)
 	for at, r := range c.Receipts {
 		order, ok := current[Order](in, r.Order.Ref())
-		if !ok {
+		if !ok || r.Vendor == (VendorID{}) { // it was not known when the vendor was looked up
 			in.issue(at, "order", "unknown", "is not known")
 			continue
 		}

@@ -120,7 +120,7 @@ func (m *matcher) run() (err error) {
 		} else {
 			m.parties(o.Vendor, o.Currency)
 			step(func() { m.lines(o) })
-			m.charges(o)
+			step(func() { m.charges(o) })
 		}
 	} else if c != nil {
 		m.parties(c.Vendor, c.Currency, c.ID)
@@ -149,7 +149,9 @@ func (m *matcher) parties(v VendorID, c money.Currency, credited ...InvoiceID) {
 // billed is what an invoice bills of one line of the order.
 type billed struct {
 	quantity Ratio
-	strange  Unit // a unit without a conversion, or none
+	amount   int64 // of the lines, each rounded, in minor units
+	exact    wide  // quantity times price, in millionths of a minor unit
+	strange  Unit  // a unit without a conversion, or none
 	price    *Finding
 	variance int64 // of price, to keep the worst one
 	any      bool
@@ -182,8 +184,17 @@ func (m *matcher) lines(o *Order) {
 			continue
 		}
 		b.quantity = b.quantity.plus(l.Quantity.in(c))
+		if minor, ok := l.Quantity.amount(l.UnitPrice); ok && minor <= MaxMinor {
+			b.amount += minor
+			b.exact = b.exact.plus(product(l.Quantity.micro, l.UnitPrice.Minor()))
+		}
 		if samePrices {
 			m.price(b, o.Lines[at], l, c)
+		}
+	}
+	if samePrices {
+		for at := range sums {
+			m.rounding(&sums[at], o.Lines[at])
 		}
 	}
 	rivals := m.rivals(o)
@@ -209,8 +220,12 @@ func (m *matcher) line(l OrderLine, b billed, r rivalry) {
 		m.find(Finding{Code: NoGoodsReceipt, Line: l.Line, Found: all.String()})
 	case all.Cmp(l.Received) > 0:
 		m.find(Finding{Code: BilledOverReceived, Line: l.Line, Expected: l.Received.String(), Found: all.String()})
-	case undecided && b.quantity.Sign() > 0 && r.quantity.Sign() > 0 && all.plus(r.quantity).Cmp(l.Received) > 0:
-		m.find(Finding{Code: CompetingClaim, Line: l.Line, Expected: l.Received.String(), Found: all.plus(r.quantity).String(), Invoices: r.invoices})
+	case undecided && b.quantity.Sign() > 0 && r.quantity.Sign() > 0:
+		_ = exact(func() { // what can not be added up exactly is not told: it decides nothing
+			if together := all.plus(r.quantity); together.Cmp(l.Received) > 0 {
+				m.find(Finding{Code: CompetingClaim, Line: l.Line, Expected: l.Received.String(), Found: together.String(), Invoices: r.invoices})
+			}
+		})
 	}
 	if ordered := l.Quantity.in(one); all.Cmp(ordered) > 0 {
 		m.find(Finding{Code: BilledOverOrdered, Line: l.Line, Expected: ordered.String(), Found: all.String()})
@@ -242,6 +257,34 @@ func (m *matcher) price(b *billed, o OrderLine, l InvoiceLine, c conversion) {
 	if worse {
 		b.price, b.variance = &found, difference
 	}
+}
+
+// rounding looks at what the amounts of many lines come to: each is rounded to
+// a minor unit, so that thousands of small ones could double the price. What
+// rounding moves by more than one minor unit in all has to be within the
+// tolerance of the ordered price.
+func (m *matcher) rounding(b *billed, o OrderLine) {
+	var moved wide
+	if paid := product(b.amount, micro); b.exact.atMost(paid) {
+		moved = paid.minus(b.exact)
+	} else {
+		moved = b.exact.minus(paid)
+	}
+	if moved.atMost(wide{lo: micro}) || b.price != nil && b.price.Code == PriceVariance {
+		return
+	}
+	agreed := b.quantity.big()
+	agreed.Mul(agreed, new(big.Rat).SetInt64(o.UnitPrice.Minor()))
+	gap := new(big.Rat).SetInt64(b.amount)
+	gap.Abs(gap.Sub(gap, agreed))
+	most := b.quantity.big()
+	most.Mul(most, new(big.Rat).SetInt64(m.tolerance.Minor))
+	part := new(big.Rat).Mul(agreed, big.NewRat(m.tolerance.Percent.micro, 100*micro))
+	if gap.Cmp(most) <= 0 && gap.Cmp(part) <= 0 {
+		return
+	}
+	paid := money.FromMinor(b.amount, m.invoice.Currency)
+	b.price = &Finding{Code: PriceVariance, Line: o.Line, Expected: o.UnitPrice.Major(), Found: paid.Major() + " for " + b.quantity.String()}
 }
 
 // holds reports whether a price is within the tolerance of the ordered one, and
@@ -291,14 +334,20 @@ func (m *matcher) rivals(o *Order) []rivalry {
 		if dup || i.ID == m.invoice.ID || i.Order != o.ID || i.Document != Bill || i.Status.Final() {
 			continue
 		}
-		for at, q := range claims(i, o) {
-			if q.Sign() == 0 {
-				continue
+		with := slices.Clone(all)
+		tooFine := exact(func() {
+			for at, q := range claims(i, o) {
+				if q.Sign() == 0 {
+					continue
+				}
+				with[at].quantity = with[at].quantity.plus(q)
+				if len(with[at].invoices) < MaxNamed {
+					with[at].invoices = append(slices.Clip(with[at].invoices), i.ID)
+				}
 			}
-			all[at].quantity = all[at].quantity.plus(q)
-			if len(all[at].invoices) < MaxNamed {
-				all[at].invoices = append(all[at].invoices, i.ID)
-			}
+		})
+		if tooFine == nil { // else it can not be approved, and is nobody's rival
+			all = with
 		}
 	}
 	return all
@@ -326,11 +375,12 @@ func claims(i Invoice, o *Order) []Ratio {
 func (m *matcher) charges(o *Order) {
 	i := m.invoice
 	if i.Currency == o.Currency {
-		freight := i.Freight
+		freight := o.FreightBilled
 		if i.Status != Approved { // an approved invoice is in it
-			freight = sum(freight, o.FreightBilled)
-		} else {
-			freight = o.FreightBilled
+			var err error
+			if freight, err = add(freight, i.Freight); err != nil {
+				panic(errTooFine)
+			}
 		}
 		if freight.Minor() > o.FreightLimit.Minor() && i.Freight.Sign() > 0 {
 			m.find(Finding{Code: ChargeNotOrdered, Expected: "freight of " + o.FreightLimit.Major(), Found: "freight of " + freight.Major()})
@@ -429,11 +479,11 @@ func (m *matcher) creditCap(c *Invoice) {
 
 // givenBack is what a credit note gives back of each line of the order. A line
 // that credits less for one than the invoice charged corrects its price and
-// gives nothing back: else goods could be given back for a cent and billed
-// again.
+// gives nothing back, and so do lines whose amounts do not come to that price:
+// else goods could be given back for a cent and billed again.
 func givenBack(note, c Invoice, o *Order) []Ratio {
 	charged := make([]*big.Rat, len(o.Lines)) // the highest price billed for one
-	each := func(i Invoice, line func(at int, q Ratio, price *big.Rat)) {
+	each := func(i Invoice, line func(at int, q Ratio, price *big.Rat, l InvoiceLine)) {
 		for _, l := range i.Lines {
 			at := o.find(l.OrderLine)
 			if at < 0 {
@@ -441,21 +491,32 @@ func givenBack(note, c Invoice, o *Order) []Ratio {
 			}
 			if u, known := o.Lines[at].in(l.Unit); known {
 				price := new(big.Rat).SetInt64(l.UnitPrice.Minor())
-				line(at, l.Quantity.in(u), price.Mul(price, big.NewRat(u.denominator, u.numerator)))
+				line(at, l.Quantity.in(u), price.Mul(price, big.NewRat(u.denominator, u.numerator)), l)
 			}
 		}
 	}
-	each(c, func(at int, _ Ratio, price *big.Rat) {
+	each(c, func(at int, _ Ratio, price *big.Rat, _ InvoiceLine) {
 		if charged[at] == nil || price.Cmp(charged[at]) > 0 {
 			charged[at] = price
 		}
 	})
-	back := make([]Ratio, len(o.Lines))
-	each(note, func(at int, q Ratio, price *big.Rat) {
+	back, credited := make([]Ratio, len(o.Lines)), make([]int64, len(o.Lines))
+	each(note, func(at int, q Ratio, price *big.Rat, l InvoiceLine) {
 		if charged[at] == nil || price.Cmp(charged[at]) >= 0 {
 			back[at] = back[at].plus(q)
+			credited[at] += l.Amount.Minor()
 		}
 	})
+	for at := range back {
+		if charged[at] == nil {
+			continue
+		}
+		worth := back[at].big()
+		worth.Mul(worth, charged[at])
+		if worth.Sub(worth, big.NewRat(1, 2)).Cmp(new(big.Rat).SetInt64(credited[at])) > 0 {
+			back[at] = Ratio{}
+		}
+	}
 	return back
 }
 

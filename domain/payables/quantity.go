@@ -112,11 +112,24 @@ func (p Percent) covers(part, whole int64) bool {
 	return product(part, 100*micro).atMost(product(p.micro, whole))
 }
 
-// wide is a product of two numbers that are not negative.
+// wide is a number of 128 bits that is not negative.
 type wide struct{ hi, lo uint64 }
 
 func product(a, b int64) wide {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	return wide{hi, lo}
+}
+
+func (w wide) plus(x wide) wide {
+	lo, carry := bits.Add64(w.lo, x.lo, 0)
+	hi, _ := bits.Add64(w.hi, x.hi, carry)
+	return wide{hi, lo}
+}
+
+// minus returns w - x, x at most w.
+func (w wide) minus(x wide) wide {
+	lo, borrow := bits.Sub64(w.lo, x.lo, 0)
+	hi, _ := bits.Sub64(w.hi, x.hi, borrow)
 	return wide{hi, lo}
 }
 
