@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
@@ -86,14 +87,17 @@ type Verification struct {
 
 // VerifyLedger recomputes the chain, the postings and the balances of one
 // customer, or of all and of all vendors if id is the zero value, and compares
-// each refund and each decision on record with its entry. More than most entries are refused as POLICY_VIOLATION
-// too_many_entries; most 0 is no bound.
+// each refund, each decision and each document on record with its entry. More than most entries are refused as POLICY_VIOLATION
+// too_many_entries; most 0 is no bound, neither of entries nor of time.
 func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return Verification{}, err
 	}
-	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
-	defer stop()
+	if most > 0 { // else an operator waits for it, however long it takes
+		bounded, stop := context.WithTimeout(ctx, a.CallTimeout)
+		defer stop()
+		ctx = bounded
+	}
 	select {
 	case verifying <- struct{}{}:
 		defer func() { <-verifying }()
@@ -102,7 +106,7 @@ func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most in
 	}
 	v := verifier{app: a, tenant: c.Principal.Tenant(), most: most}
 	err := v.found(v.run(ctx, id)) // an adapter finds what can not be read at all
-	if errors.Is(err, context.DeadlineExceeded) {
+	if most > 0 && errors.Is(err, context.DeadlineExceeded) {
 		err = tooManyEntries()
 	}
 	return v.Verification, inTime(err)
@@ -179,17 +183,38 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 	})
 }
 
-// vendor verifies one vendor and the decisions on record.
+// vendor verifies one vendor, its documents and the decisions on record. The
+// state of its orders and invoices is compared if nothing changes meanwhile.
 func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 	v.Vendors++
-	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
-		return payables.DecisionRef(vendor.ID, e.Number()), e.Command() == payables.RouteName
+	h := payables.NewHistory(vendor)
+	if err := v.subject(ctx, vendor.ID.Subject(), vendor.Head, h, h.Beside, h.Compare); err != nil || v.Broken != nil {
+		return err
 	}
-	return v.subject(ctx, vendor.ID.Subject(), vendor.Head, payables.NewHistory(vendor), beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
-		d, there := ledger.Get[payables.Decision](view, ref)
-		return d.Verify(there, e)
-	})
+	for page := range slices.Chunk(h.States(), statesPage) {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+		if err != nil {
+			return err
+		}
+		again, err := v.app.Ledger.Load(ctx, v.tenant, vendor.ID.Ref())
+		if err != nil {
+			return err
+		}
+		if now, ok := ledger.Get[payables.Vendor](again, vendor.ID.Ref()); !ok || now.Head != vendor.Head {
+			return nil
+		}
+		for _, ref := range page {
+			if err := h.CompareState(view, ref); err != nil {
+				return v.found(err)
+			}
+		}
+	}
+	return nil
 }
+
+// statesPage is how many documents are read at once: each may have thousands of
+// lines.
+const statesPage = 100
 
 // history recomputes a record from its entries.
 type history interface {
@@ -198,8 +223,8 @@ type history interface {
 	Close() error
 }
 
-// verifyPage is how many entries are read at once.
-const verifyPage = 500
+// verifyPage is how many entries are read at once, with what stands beside them.
+const verifyPage = 200
 
 // subject verifies the history of one record up to its head. Entries that came
 // after the record was read are left out: those up to its head can not change

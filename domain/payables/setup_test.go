@@ -212,10 +212,44 @@ func (b *books) run(cmd ledger.Command) (ledger.Change, error) {
 	for _, r := range change.Put {
 		b.records[r.Ref()] = r
 	}
+	if d, ok := change.Answer.(payables.Decision); ok {
+		b.records[d.Ref()] = d
+	}
 	for _, e := range change.Entries {
 		b.entries[e.Subject()] = append(b.entries[e.Subject()], e)
 	}
 	return change, nil
+}
+
+// verify recomputes a vendor, its documents and their states from its entries.
+func (b *books) verify(id payables.VendorID) error {
+	h := payables.NewHistory(b.vendor(id))
+	at := func(ref ledger.Ref) ledger.View {
+		view := ledger.NewView(b.op, 1)
+		view.Put(ref, b.records[ref])
+		return view
+	}
+	for _, e := range b.entries[id.Subject()] {
+		if err := h.Add(e); err != nil {
+			return err
+		}
+		ref, ok := h.Beside(e)
+		if !ok {
+			return fmt.Errorf("the entry %d is about nothing", e.Number())
+		}
+		if err := h.Compare(at(ref), ref, e); err != nil {
+			return err
+		}
+	}
+	if err := h.Close(); err != nil {
+		return err
+	}
+	for _, ref := range h.States() {
+		if err := h.CompareState(at(ref), ref); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *books) invoice(id payables.InvoiceID) payables.Invoice {

@@ -1,0 +1,170 @@
+package payables
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
+)
+
+// History recomputes a vendor from its entries: start one for the vendor as it
+// is on record, add every entry in order with the document that it is about,
+// then ask whether the result is what the records say.
+type History struct {
+	record, rebuilt Vendor
+
+	receipts map[OrderID][]Receipt // of each order, as they came
+	decided  map[InvoiceID]int64   // the number of the last decision, 0 for none
+	states   []ledger.Ref          // the orders and invoices, as they came
+}
+
+// NewHistory starts the history of the vendor v, as it is on record.
+func NewHistory(v Vendor) *History {
+	return &History{record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}}
+}
+
+// Head returns the last entry added.
+func (h *History) Head() journal.Head { return h.rebuilt.Head }
+
+// Add verifies the next entry and applies its postings. It returns a
+// [*journal.Broken] if the entry does not hold.
+func (h *History) Add(e journal.Entry) error {
+	subject := h.record.ID.Subject()
+	if _, err := journal.Verify(h.rebuilt.Head, subject, e); err != nil {
+		return err
+	}
+	next, err := h.rebuilt.apply(e)
+	if err != nil {
+		return &journal.Broken{Subject: subject, Number: e.Number(), Why: err.Error()}
+	}
+	h.rebuilt = next
+	return nil
+}
+
+// Beside names the record that an entry is about: the decision that it
+// recorded, or the document that it entered.
+func (h *History) Beside(e journal.Entry) (ref ledger.Ref, ok bool) {
+	if e.Command() == RouteName {
+		return DecisionRef(h.record.ID, e.Number()), true
+	}
+	facts := e.Facts()
+	if len(facts) == 0 {
+		return ledger.Ref{}, false
+	}
+	for _, k := range []ledger.Kind{VendorKind, OrderKind, ReceiptKind, InvoiceKind} {
+		if facts[0].Name == k.Name {
+			return ledger.Ref{Kind: k, ID: facts[0].Value}, true
+		}
+	}
+	return ledger.Ref{}, false
+}
+
+// Compare compares the record that [History.Beside] named with its entry. It
+// returns a [*journal.Broken] if the record is not there or says something else
+// than what was entered.
+func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) error {
+	switch ref.Kind {
+	case VendorKind:
+		return document[Vendor](view, ref, e)
+	case OrderKind:
+		h.states = append(h.states, ref)
+		return document[Order](view, ref, e)
+	case ReceiptKind:
+		if r, ok := ledger.Get[Receipt](view, ref); ok {
+			h.receipts[r.Order] = append(h.receipts[r.Order], r)
+		}
+		return document[Receipt](view, ref, e)
+	case InvoiceKind:
+		h.states = append(h.states, ref)
+		if i, ok := ledger.Get[Invoice](view, ref); ok {
+			h.decided[i.ID] = 0
+		}
+		return document[Invoice](view, ref, e)
+	}
+	d, there := ledger.Get[Decision](view, ref)
+	h.decided[d.Invoice] = d.Number
+	return d.Verify(there, e)
+}
+
+// document compares a document on record with the digest in its entry.
+func document[R interface {
+	ledger.Record
+	facts() []operation.Fact
+}](view ledger.View, ref ledger.Ref, e journal.Entry) error {
+	why := ""
+	switch r, ok := ledger.Get[R](view, ref); {
+	case !ok:
+		why = "what it entered is not on record: " + ref.Kind.Name + " " + ref.ID
+	case !slices.Contains(e.Facts(), operation.Fact{Name: factDigest, Value: digest(ref.Kind.Name, r.facts())}):
+		why = "what it entered is another one on record: " + ref.Kind.Name + " " + ref.ID
+	default:
+		return nil
+	}
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
+}
+
+// Close compares what the entries add up to with the record: the version, the
+// head and each balance. It returns a [*journal.Broken] at the record's version
+// if they differ.
+func (h *History) Close() error {
+	switch {
+	case h.rebuilt.Head != h.record.Head:
+		return h.broken(fmt.Sprintf("the record ends at entry %d, the entries at %d, or their hashes differ", h.record.Head.Number, h.rebuilt.Head.Number))
+	case !slices.Equal(h.rebuilt.Balances, h.record.Balances):
+		return h.broken("the balance on record is not what the entries add up to")
+	}
+	return nil
+}
+
+func (h *History) broken(why string) error {
+	return &journal.Broken{Subject: h.record.ID.Subject(), Number: h.record.Head.Number, Why: why}
+}
+
+// States names the records whose state follows from the entries: the orders and
+// the invoices of the vendor.
+func (h *History) States() []ledger.Ref { return h.states }
+
+// CompareState compares one of the [History.States] with what follows from the
+// entries: what was received on an order, and the status and last decision of
+// an invoice. It holds only if the vendor's head is still the one that the
+// history was started with after the record was read. What is billed on an order
+// follows from the invoices of other vendors too and is not compared.
+func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
+	if ref.Kind == OrderKind {
+		o, ok := ledger.Get[Order](view, ref)
+		if !ok {
+			return h.broken("the order " + ref.ID + " is not on record any more")
+		}
+		in := &intake{bad: map[int]bool{}}
+		again := o.withLines()
+		for n := range again.Lines {
+			again.Lines[n].Received = Ratio{}
+		}
+		err := exact(func() {
+			for _, r := range h.receipts[o.ID] {
+				again = receive(in, 0, again, r)
+			}
+		})
+		if err != nil || len(in.issues) > 0 {
+			return h.broken("the receipts of the order " + ref.ID + " do not add up")
+		}
+		for n, l := range o.Lines {
+			if l.Received != again.Lines[n].Received {
+				return h.broken(fmt.Sprintf("of line %d of the order %s %s is on record as received, the receipts come to %s", l.Line, ref.ID, l.Received, again.Lines[n].Received))
+			}
+		}
+		return nil
+	}
+	i, ok := ledger.Get[Invoice](view, ref)
+	last := h.decided[i.ID]
+	switch d := i.Decision; {
+	case !ok:
+		return h.broken("the invoice " + ref.ID + " is not on record any more")
+	case d == nil && (last != 0 || i.Status != Open),
+		d != nil && (d.Number != last || d.Invoice != i.ID || d.Vendor != i.Vendor || d.Action.Status() != i.Status):
+		return h.broken("the status of the invoice " + ref.ID + " is not that of its last decision")
+	}
+	return nil
+}
