@@ -11,6 +11,8 @@
 //
 // What can go wrong, and what then happens:
 //
+//   - the write waits until the time of its call is nearly over: nothing
+//     happened; BACKEND_UNAVAILABLE
 //   - the database can not be reached: nothing happened; tried again a few
 //     times, then BACKEND_UNAVAILABLE
 //   - another process was first (a deadlock, a key or an account that is there
@@ -78,6 +80,9 @@ var (
 	// ErrLost: the connection was lost around COMMIT; it may have happened.
 	ErrLost = errors.New("the answer of the database was lost")
 )
+
+// errWaited: the time of a call was nearly over before its write was begun.
+var errWaited = errors.New("the time of the call passed while the write waited")
 
 // Name is one record of one tenant.
 type Name struct {
@@ -301,7 +306,7 @@ func take(batch []*write, w *write) []*write {
 
 // commit commits the batch, however many tries it takes, and answers each write.
 func (c *Committer) commit(batch []*write) {
-	err := ErrUnavailable
+	err := errWaited
 	for n := 0; n < Tries; n++ {
 		all := len(batch)
 		if batch = inTime(batch, err); len(batch) == 0 {
@@ -581,6 +586,8 @@ func fail(batch []*write, err error) {
 		switch {
 		case w.losses > 0:
 			w.done <- answer{err: unknown(w.op.Key, err)}
+		case errors.Is(err, errWaited):
+			w.done <- answer{err: unavailable("store_busy", "Other writes were first for as long as the call could wait. Nothing was done. Try again later.", err)}
 		case errors.Is(err, ErrUnavailable):
 			w.done <- answer{err: unavailable("store_unreachable", "The ledger's database can not be reached or written to. Nothing was done. Try again later.", err)}
 		case errors.Is(err, ErrConflict):

@@ -493,6 +493,27 @@ func TestAFullQueueIsAnAnswer(t *testing.T) {
 	})
 }
 
+// A write that waited in the queue until its call was nearly over is not told
+// that the database can not be reached: it was never asked.
+func TestTheTimeOfACallPassesInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := opened(t)
+		b.commit = func(int, Changes) error { time.Sleep(time.Second); return nil }
+		c := New(b, 1)
+		defer c.Close()
+		go func() { _, _ = c.Do(t.Context(), ask("slow"), refund(bob, 1)) }()
+		synctest.Wait()
+		ctx, stop := context.WithTimeout(t.Context(), time.Second+50*time.Millisecond)
+		defer stop()
+		_, err := c.Do(ctx, ask("k"), refund(alice, 1))
+		equal(t, result(ledger.Outcome{}, err), "BACKEND_UNAVAILABLE/store_busy")
+		if f := fault.Of(err); f == nil || !f.Retryable {
+			t.Errorf("got %v", err)
+		}
+		equal(t, keysOf(b.batches), [][]string{{"slow"}})
+	})
+}
+
 func TestCloseFinishesWhatWaits(t *testing.T) {
 	b := opened(t)
 	hold := make(chan struct{})

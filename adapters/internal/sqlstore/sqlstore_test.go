@@ -1,6 +1,9 @@
 package sqlstore
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +15,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
 )
@@ -98,6 +102,39 @@ func (noDialect) Write(Verb, *Table, [][]any) []Step { return nil }
 func (noDialect) Begin() string                      { return "" }
 func (noDialect) Commit() string                     { return "" }
 func (noDialect) Rollback() string                   { return "" }
+
+// lostDB loses every answer, whatever it was asked.
+type lostDB struct{ DB }
+
+func (lostDB) Writer(context.Context) (Conn, error) { return lostConn{}, nil }
+func (lostDB) Meaning(err error) error {
+	if errors.Is(err, committer.ErrLost) {
+		return committer.ErrLost
+	}
+	return nil
+}
+
+type lostConn struct{}
+
+func (lostConn) Run(context.Context, ...Step) error {
+	return fmt.Errorf("%w: connection reset", committer.ErrLost)
+}
+func (lostConn) Release() {}
+
+// An error has one meaning: what was lost before anything was written is not
+// lost at all, and what was lost around COMMIT is.
+func TestAnErrorHasOneMeaning(t *testing.T) {
+	s := New(lostDB{}, noDialect{}, 1)
+	defer s.Close()
+	_, _, err := s.Begin(t.Context(), nil, nil)
+	if !errors.Is(err, committer.ErrUnavailable) || errors.Is(err, committer.ErrLost) || !strings.Contains(err.Error(), "connection reset") {
+		t.Errorf("Begin: %v", err)
+	}
+	err = (&tx{s, lostConn{}}).Commit(t.Context(), committer.Changes{})
+	if errors.Is(err, committer.ErrUnavailable) || !errors.Is(err, committer.ErrLost) {
+		t.Errorf("Commit: %v", err)
+	}
+}
 
 func FuzzFacts(f *testing.F) {
 	f.Add("customer", "CUST-00001", "reason", "Zoë \"quoted\" \\ \u2028 \u200c </script> 😀\n\t")

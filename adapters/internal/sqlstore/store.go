@@ -284,7 +284,8 @@ func (s *Store) Outcomes(ctx context.Context, keys []committer.Key) (map[committ
 }
 
 // meaning says what err means to the committer; lost is what it means if nobody
-// can tell how the statements ended.
+// can tell how the statements ended. Of err only the words stay, so that the
+// chain holds one meaning.
 func (s *Store) meaning(err, lost error) error {
 	m := s.db.Meaning(err)
 	if m == nil {
@@ -293,7 +294,7 @@ func (s *Store) meaning(err, lost error) error {
 	if errors.Is(m, committer.ErrLost) {
 		m = lost
 	}
-	return fmt.Errorf("%w: %w", m, err)
+	return fmt.Errorf("%w: %v", m, err)
 }
 
 // tx is a transaction of the committer.
