@@ -113,7 +113,6 @@ var statements = func() map[statementKey]statement {
 	for _, t := range sqlstore.Tables {
 		all[statementKey{sqlstore.Insert, t}] = insert(t)
 		all[statementKey{sqlstore.Update, t}] = update(t)
-		all[statementKey{sqlstore.Upsert, t}] = upsert(t)
 	}
 	return all
 }()
@@ -153,20 +152,5 @@ func update(t *sqlstore.Table) statement {
 	}
 	s.sql = "UPDATE " + t.Name + " r SET " + strings.Join(set, ", ") +
 		" FROM " + unnest(t.Columns, s.columns) + " AS v(" + strings.Join(names, ", ") + ") WHERE " + strings.Join(where, " AND ")
-	return s
-}
-
-func upsert(t *sqlstore.Table) statement {
-	s := insert(t)
-	var keys, set []string
-	for _, c := range t.Columns {
-		switch c.Role {
-		case sqlstore.State:
-			set = append(set, c.Name+" = excluded."+c.Name)
-		case sqlstore.Key:
-			keys = append(keys, c.Name)
-		}
-	}
-	s.sql += " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(set, ", ")
 	return s
 }

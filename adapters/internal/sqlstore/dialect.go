@@ -55,7 +55,6 @@ type Verb uint8
 const (
 	Insert Verb = iota // the rows are new; a row that is there is an error
 	Update             // the rows are there; their State columns change
-	Upsert             // the rows are new, or else as Update
 )
 
 // Step is one statement of a round trip.

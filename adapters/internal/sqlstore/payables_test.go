@@ -71,7 +71,7 @@ func TestADecisionWritesWhatItChanges(t *testing.T) {
 		got := []string{}
 		for _, r := range w.tables {
 			if r.table != Operations {
-				got = append(got, fmt.Sprintf("%s %d %s", []string{"insert", "update", "upsert"}[r.verb], len(r.rows), r.table.Name))
+				got = append(got, fmt.Sprintf("%s %d %s", []string{"insert", "update"}[r.verb], len(r.rows), r.table.Name))
 			}
 		}
 		if fmt.Sprint(got) != tt.want {
