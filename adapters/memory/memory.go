@@ -14,6 +14,7 @@ import (
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -65,6 +66,9 @@ func New() *Store { return &Store{locks: newLocks(), tenants: map[access.Tenant]
 func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
 	if err := ledger.Check(op); err != nil {
 		return ledger.Outcome{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return ledger.Outcome{}, fmt.Errorf("%w (%w)", fault.New(fault.BackendUnavailable, "call_ended", "The call ended before the write began. Nothing was done. Try again later."), err)
 	}
 	facts, reads := cmd.Facts(), cmd.Reads()
 	o := &ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: operation.FingerprintOf(cmd.Name(), facts)}
