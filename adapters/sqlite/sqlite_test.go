@@ -234,7 +234,7 @@ func TestAFileThatIsLocked(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() { _, err := s.Do(patient, ask("patient"), refund(2)); waiting <- err }()
 
-	short, stop := context.WithTimeout(t.Context(), time.Second)
+	short, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
 	if _, err := s.Do(short, ask("hasty"), refund(1)); fault.CodeOf(err) != fault.BackendUnavailable {
 		t.Errorf("a call that can not wait: %v", err)
