@@ -537,19 +537,17 @@ func TestLocksAreNotWaitedForForEver(t *testing.T) {
 	if _, err := c.Exec(t.Context(), `BEGIN; SELECT FROM accounts FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	// The last tenth of the call is the ledger's time to say that nothing happened:
+	// enough of it on a slow machine too.
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
-	_, err := s.Do(ctx, ask("k"), refund(1))
-	// Where the machine is slow the call is over before the ledger can say that
-	// nothing happened.
-	unavailable := fault.CodeOf(err) == fault.BackendUnavailable
-	if !unavailable && fault.CodeOf(err) != fault.OutcomeUnknown {
+	if _, err := s.Do(ctx, ask("k"), refund(1)); fault.CodeOf(err) != fault.BackendUnavailable {
 		t.Errorf("got %v", err)
 	}
 	if _, err := c.Exec(t.Context(), `ROLLBACK`); err != nil {
 		t.Fatal(err)
 	}
-	if o := do(t, s, "k", refund(1)); unavailable && o.Replayed {
+	if o := do(t, s, "k", refund(1)); o.Replayed {
 		t.Error("it was said that nothing happened, and it had")
 	}
 }
