@@ -358,7 +358,7 @@ func (a *App) statement(ctx context.Context, t access.Tenant, id payables.Vendor
 		return Statement{}, payables.VendorNotFound(id)
 	}
 	s := Statement{Vendor: vendor}
-	latest, err := a.Payables.LatestInvoices(ctx, t, id, MaxStatement+1)
+	latest, err := a.Payables.LatestInvoices(ctx, t, id, 0, MaxStatement+1)
 	if err != nil {
 		return Statement{}, err
 	}

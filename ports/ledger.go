@@ -74,9 +74,10 @@ type Payables interface {
 	// ListInvoices returns up to limit invoices that the filter matches and whose
 	// id is greater than after, in order of id.
 	ListInvoices(ctx context.Context, t access.Tenant, f InvoiceFilter, after string, limit int) ([]payables.Invoice, error)
-	// LatestInvoices returns up to limit invoices of the vendor, the one entered
-	// last first.
-	LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error)
+	// LatestInvoices returns up to limit invoices of the vendor that were entered
+	// before an entry number, the one entered last first; before <= 0 starts at
+	// the newest.
+	LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error)
 	// SumInvoices returns how many invoices there are and their total, for each
 	// currency, kind of document and status that there are, in this order.
 	SumInvoices(ctx context.Context, t access.Tenant) ([]InvoiceSum, error)
@@ -93,6 +94,8 @@ type InvoiceFilter struct {
 	Status payables.Status
 	Vendor payables.VendorID
 	Order  payables.OrderID
+	// Currency is what they are in, whatever its digits.
+	Currency money.Currency
 	// Undecided matches what is open or on hold.
 	Undecided bool
 }

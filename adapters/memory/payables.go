@@ -9,6 +9,7 @@ import (
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -81,7 +82,7 @@ func (s *Store) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invoi
 		}
 		i := b.invoice(id)
 		if (f.Status == payables.Status{} || f.Status == i.Status) && (f.Vendor == payables.VendorID{} || f.Vendor == i.Vendor) &&
-			(f.Order == payables.OrderID{} || f.Order == i.Order) && !(f.Undecided && i.Status.Final()) {
+			(f.Order == payables.OrderID{} || f.Order == i.Order) && (f.Currency == money.Currency{} || f.Currency.String() == i.Currency.String()) && !(f.Undecided && i.Status.Final()) {
 			page = append(page, header(i))
 		}
 	}
@@ -89,15 +90,20 @@ func (s *Store) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invoi
 }
 
 // LatestInvoices implements ports.Payables.
-func (s *Store) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+func (s *Store) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	b := s.tenants[t]
 	if b == nil {
 		return nil, nil
 	}
+	entered := b.documents.entered[v]
+	if before > 0 {
+		at, _ := slices.BinarySearchFunc(entered, before, func(id payables.InvoiceID, n int64) int { return cmp.Compare(b.invoice(id.String()).Entered, n) })
+		entered = entered[:at]
+	}
 	var page []payables.Invoice
-	for _, id := range slices.Backward(b.documents.entered[v]) {
+	for _, id := range slices.Backward(entered) {
 		if len(page) >= limit {
 			break
 		}

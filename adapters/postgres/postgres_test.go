@@ -116,8 +116,8 @@ func (s stubborn) ListInvoices(ctx context.Context, t access.Tenant, f ports.Inv
 	return repeated(ctx, func() ([]payables.Invoice, error) { return s.Store.ListInvoices(ctx, t, f, after, limit) })
 }
 
-func (s stubborn) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
-	return repeated(ctx, func() ([]payables.Invoice, error) { return s.Store.LatestInvoices(ctx, t, v, limit) })
+func (s stubborn) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
+	return repeated(ctx, func() ([]payables.Invoice, error) { return s.Store.LatestInvoices(ctx, t, v, before, limit) })
 }
 
 func (s stubborn) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {

@@ -160,8 +160,8 @@ func (p *perTenant) ListInvoices(ctx context.Context, t access.Tenant, f ports.I
 	return p.of(t).ListInvoices(ctx, t, f, after, limit)
 }
 
-func (p *perTenant) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
-	return p.of(t).LatestInvoices(ctx, t, v, limit)
+func (p *perTenant) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
+	return p.of(t).LatestInvoices(ctx, t, v, before, limit)
 }
 
 func (p *perTenant) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -179,7 +180,7 @@ var errTag = errors.New("the ETag is not a strong one")
 // ListInvoices implements ports.Payables.
 func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
 	filter := url.Values{}
-	for name, value := range map[string]string{"status": f.Status.String(), "vendor": f.Vendor.String(), "order": f.Order.String()} {
+	for name, value := range map[string]string{"status": f.Status.String(), "vendor": f.Vendor.String(), "order": f.Order.String(), "currency": f.Currency.String()} {
 		if value != "" {
 			filter.Set(name, value)
 		}
@@ -193,17 +194,24 @@ func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invo
 			from = before.ID.String()
 		}
 		return i.ID.String() > from && (f.Status == payables.Status{} || i.Status == f.Status) && (f.Vendor == payables.VendorID{} || i.Vendor == f.Vendor) &&
-			(f.Order == payables.OrderID{} || i.Order == f.Order) && !(f.Undecided && i.Status.Final())
+			(f.Order == payables.OrderID{} || i.Order == f.Order) && (f.Currency == money.Currency{} || i.Currency.String() == f.Currency.String()) && !(f.Undecided && i.Status.Final())
 	})
 }
 
 // LatestInvoices implements ports.Payables.
-func (c *Client) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+func (c *Client) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
 	if v == (payables.VendorID{}) {
 		return nil, nil
 	}
-	return list(ctx, c, t, restwire.LatestInvoices, restwire.HeaderPages, []string{v.String()}, "cursor", "", limit, func(before *payables.Invoice, i payables.Invoice) bool {
-		return i.Vendor == v && (before == nil || i.Entered < before.Entered)
+	from := ""
+	if before > 0 {
+		from = strconv.FormatInt(before, 10)
+	}
+	return list(ctx, c, t, restwire.LatestInvoices, restwire.HeaderPages, []string{v.String()}, "cursor", from, limit, func(last *payables.Invoice, i payables.Invoice) bool {
+		if last != nil {
+			return i.Vendor == v && i.Entered < last.Entered
+		}
+		return i.Vendor == v && (before <= 0 || i.Entered < before)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -117,6 +118,9 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 	if f.Order, err = filter(r, "order", payables.ParseOrderID); err != nil {
 		return nil, err
 	}
+	if f.Currency, err = filter(r, "currency", recorded); err != nil {
+		return nil, err
+	}
 	switch text := r.query.Get("undecided"); {
 	case text == "true":
 		f.Undecided = true
@@ -131,6 +135,10 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return i.ID.String() })
 	return out, nil
 }
+
+// recorded reads the code of a currency that may be on record, also of one that
+// ISO 4217 lists no more. Its digits are not asked for.
+func recorded(code string) (money.Currency, error) { return money.RestoreCurrency(code, 0) }
 
 // filter reads what a list is of, or nothing if it is not asked for.
 func filter[T any](r request, name string, parse func(string) (T, error)) (v T, err error) {
@@ -156,32 +164,13 @@ func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.latestBefore(r, id, before, limit+1)
+	rows, err := s.store.LatestInvoices(r, r.Tenant(), id, before, limit+1)
 	if err != nil {
 		return nil, err
 	}
 	var out restwire.Invoices
 	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return strconv.FormatInt(i.Entered, 10) })
 	return out, nil
-}
-
-// latestBefore reads the latest invoices of a vendor that were entered before a
-// number, or all if it is 0. The store knows only where the list begins, so it is
-// read from there: those who ask want a statement, which is the beginning.
-func (s *Server) latestBefore(r request, id payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
-	for n := limit; ; n *= 2 {
-		all, err := s.store.LatestInvoices(r, r.Tenant(), id, n)
-		if err != nil {
-			return nil, err
-		}
-		rest := all
-		for before > 0 && len(rest) > 0 && rest[0].Entered >= before {
-			rest = rest[1:]
-		}
-		if len(rest) >= limit || len(all) < n {
-			return rest[:min(limit, len(rest))], nil
-		}
-	}
 }
 
 func sumInvoices(s *Server, r request, _ http.Header) (any, error) {

@@ -62,7 +62,7 @@ func TestNoStatementScans(t *testing.T) {
 		"AND r.status = $4 AND r.vendor = $5 AND r.id > $2":         "SEARCH r USING INDEX invoices_of_vendor (tenant=? AND vendor=? AND status=? AND id>?)",
 		"AND r.status = $4 AND r.purchase_order = $5 AND r.id > $2": "SEARCH r USING INDEX invoices_of_order (tenant=? AND purchase_order=? AND status=? AND id>?)",
 		"AND r.purchase_order = $5 AND r.vendor = $6 AND r.id > $2": "SEARCH r USING INDEX invoices_of_", // either's
-		"ORDER BY r.entered DESC":                                   "SEARCH r USING INDEX invoices_as_entered (tenant=? AND vendor=?)",
+		"ORDER BY r.entered DESC":                                   "SEARCH r USING INDEX invoices_as_entered (tenant=? AND vendor=? AND entered<?)",
 		"FROM goods_receipts r":                                     "SEARCH r USING INDEX goods_receipts_of_order (tenant=? AND purchase_order=? AND id>?)",
 		"JOIN invoice_lines l":                                      "SEARCH l USING PRIMARY KEY (tenant=? AND invoice=?)",
 		"JOIN decision_findings r ON r.tenant = i.tenant":           "SEARCH r USING PRIMARY KEY (tenant=? AND vendor=? AND number=?)",

@@ -171,7 +171,7 @@ func documentLaws(law add) {
 	law("lists of documents page, filter and keep tenants apart", func(w world) {
 		w.stocked("1 1000 EA 10.00")
 		o := w.order(po1)
-		other := orderOf("PO-2", bolt, usd, "1 1000 EA 10.00")
+		other := orderOf("PO-2", bolt, currencyOf("EUR"), "1 1000 EA 10.00")
 		w.bring(documents{vendors: []payables.Vendor{{ID: bolt, Name: "Bolt"}}, orders: []payables.Order{other}, receipts: []payables.Receipt{goodsOf("GR-7", other, payables.Received, "1 1000 EA")}})
 		var bills []payables.Invoice
 		for _, n := range rand.Perm(24) {
@@ -229,10 +229,20 @@ func documentLaws(law add) {
 				}
 			}
 			slices.SortFunc(want, func(a, b payables.Invoice) int { return cmp.Compare(b.Entered, a.Entered) })
-			for _, limit := range []int{-1, 0, 1, 7, math.MaxInt} {
-				got, err := w.payables().LatestInvoices(w.ctx, w.tenant, v, limit)
-				if err != nil || !slices.EqualFunc(got, want[:max(0, min(limit, len(want)))], func(a, b payables.Invoice) bool { return w.same(a, b) }) {
-					w.Errorf("the latest %d of %s: %+v, %v", limit, v, got, err)
+			befores := []int64{-1, 0, 1, math.MaxInt64}
+			for _, i := range want {
+				befores = append(befores, i.Entered, i.Entered+1)
+			}
+			for _, before := range befores {
+				rest := want
+				for before > 0 && len(rest) > 0 && rest[0].Entered >= before {
+					rest = rest[1:]
+				}
+				for _, limit := range []int{-1, 0, 1, 7, math.MaxInt} {
+					got, err := w.payables().LatestInvoices(w.ctx, w.tenant, v, before, limit)
+					if err != nil || !slices.EqualFunc(got, rest[:max(0, min(limit, len(rest)))], func(a, b payables.Invoice) bool { return w.same(a, b) }) {
+						w.Errorf("the latest %d of %s before %d: %+v, %v", limit, v, before, got, err)
+					}
 				}
 			}
 		}
@@ -271,7 +281,7 @@ func documentLaws(law add) {
 			}
 		}
 		sums, err := other.payables().SumInvoices(w.ctx, other.tenant)
-		latest, err2 := other.payables().LatestInvoices(w.ctx, other.tenant, acme, 9)
+		latest, err2 := other.payables().LatestInvoices(w.ctx, other.tenant, acme, 0, 9)
 		receipts, err3 := other.payables().ListReceipts(w.ctx, other.tenant, po1, "", 9)
 		if n := len(other.invoices(ports.InvoiceFilter{})) + len(other.vendors()) + len(sums) + len(latest) + len(receipts); n != 0 || err != nil || err2 != nil || err3 != nil {
 			w.Errorf("the other sees %d documents, %v, %v, %v", n, err, err2, err3)
@@ -829,13 +839,18 @@ func (w world) provedPayables() {
 	}
 }
 
-// filters are all filters of few statuses, vendors and orders.
+// filters are all filters of few statuses, vendors, orders and currencies.
 func filters() []ports.InvoiceFilter {
 	var all []ports.InvoiceFilter
 	for _, s := range append(payables.Statuses(), payables.Status{}) {
 		for _, v := range []payables.VendorID{{}, acme, bolt} {
 			for _, o := range []payables.OrderID{{}, po1, must(payables.ParseOrderID("PO-2"))} {
-				all = append(all, ports.InvoiceFilter{Status: s, Vendor: v, Order: o}, ports.InvoiceFilter{Status: s, Vendor: v, Order: o, Undecided: true})
+				for _, c := range []money.Currency{{}, usd, currencyOf("EUR")} {
+					f := ports.InvoiceFilter{Status: s, Vendor: v, Order: o, Currency: c}
+					all = append(all, f)
+					f.Undecided = true
+					all = append(all, f)
+				}
 			}
 		}
 	}
@@ -844,7 +859,7 @@ func filters() []ports.InvoiceFilter {
 
 func matches(f ports.InvoiceFilter, i payables.Invoice) bool {
 	return (f.Status == payables.Status{} || f.Status == i.Status) && (f.Vendor == payables.VendorID{} || f.Vendor == i.Vendor) &&
-		(f.Order == payables.OrderID{} || f.Order == i.Order) && !(f.Undecided && i.Status.Final())
+		(f.Order == payables.OrderID{} || f.Order == i.Order) && (f.Currency == money.Currency{} || f.Currency.String() == i.Currency.String()) && !(f.Undecided && i.Status.Final())
 }
 
 var (

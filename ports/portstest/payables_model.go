@@ -204,9 +204,10 @@ func (p *pair) listInvoices(t *rapid.T) {
 	want, _ := p.model.payables().ListInvoices(p.model.ctx, p.model.tenant, f, after, limit)
 	lists(t, p, fmt.Sprintf("invoices of %+v", f), got, want, err)
 	v := rapid.SampledFrom([]payables.VendorID{acme, bolt}).Draw(t, "vendor")
-	got, err = p.store.payables().LatestInvoices(p.store.ctx, p.store.tenant, v, limit)
-	want, _ = p.model.payables().LatestInvoices(p.model.ctx, p.model.tenant, v, limit)
-	lists(t, p, "latest invoices", got, want, err)
+	before := rapid.Int64Range(-1, 12).Draw(t, "before")
+	got, err = p.store.payables().LatestInvoices(p.store.ctx, p.store.tenant, v, before, limit)
+	want, _ = p.model.payables().LatestInvoices(p.model.ctx, p.model.tenant, v, before, limit)
+	lists(t, p, fmt.Sprintf("the latest invoices before %d", before), got, want, err)
 }
 
 func (p *pair) listDocuments(t *rapid.T) {

@@ -36,6 +36,7 @@ type faulty struct {
 	accounts func([]customers.Account) []customers.Account
 	invoices func([]payables.Invoice) []payables.Invoice
 	filter   func(ports.InvoiceFilter) ports.InvoiceFilter
+	before   func(int64) int64
 	sums     func([]ports.InvoiceSum) []ports.InvoiceSum
 }
 
@@ -52,8 +53,11 @@ func (f faulty) ListInvoices(ctx context.Context, t access.Tenant, by ports.Invo
 	return page, err
 }
 
-func (f faulty) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
-	return f.payables().LatestInvoices(ctx, t, v, limit)
+func (f faulty) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
+	if f.before != nil {
+		before = f.before(before)
+	}
+	return f.payables().LatestInvoices(ctx, t, v, before, limit)
 }
 
 func (f faulty) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
@@ -443,6 +447,12 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			}
 			return f
 		}}, "lists of documents page"},
+		{"all currencies are one", faulty{filter: func(f ports.InvoiceFilter) ports.InvoiceFilter {
+			f.Currency = money.Currency{}
+			return f
+		}}, "lists of documents page"},
+		{"the latest are always the newest", faulty{before: func(int64) int64 { return 0 }}, "lists of documents page"},
+		{"what was entered at the number is before it", faulty{before: func(n int64) int64 { return n + min(n, 1) }}, "lists of documents page"},
 		{"sums are of 32 bits", faulty{sums: func(sums []ports.InvoiceSum) []ports.InvoiceSum {
 			for n := range sums {
 				sums[n].Minor = big.NewInt(int64(int32(sums[n].Minor.Int64())))

@@ -253,7 +253,7 @@ var (
 		Scope: access.InvoiceRead,
 		Query: []Query{
 			{"status", "Only those that stand so: open, on_hold, approved or rejected.", false}, {"vendor", "Only those of this vendor.", false},
-			{"order", "Only those that name this order.", false}, {"undecided", "true: only what is open or on hold.", false}, cursorID, limit,
+			{"order", "Only those that name this order.", false}, {"currency", "Only those in this currency, an ISO 4217 code.", false}, {"undecided", "true: only what is open or on hold.", false}, cursorID, limit,
 		},
 		Answer: reflect.TypeFor[Invoices](),
 	}

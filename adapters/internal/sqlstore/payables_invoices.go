@@ -204,13 +204,13 @@ func (i *invoiceRow) header() (payables.Invoice, error) {
 const (
 	invoicePage      = `SELECT ` + invoiceColumns + ` FROM invoices r WHERE r.tenant = $1 AND r.id > $2 ORDER BY r.id LIMIT $3`
 	invoicePageStart = `SELECT ` + invoiceColumns + ` FROM invoices r WHERE r.tenant = $1 AND r.status = $4`
-	invoicePageEnd   = ` AND r.id > $2 ORDER BY r.id LIMIT $3`
-	invoicesOfStatus = invoicePageStart + invoicePageEnd
-	invoicesOfVendor = invoicePageStart + ` AND r.vendor = $5` + invoicePageEnd
-	invoicesOfOrder  = invoicePageStart + ` AND r.purchase_order = $5` + invoicePageEnd
-	invoicesOfBoth   = invoicePageStart + ` AND r.purchase_order = $5 AND r.vendor = $6` + invoicePageEnd
+	invoicePageEnd   = ` ORDER BY r.id LIMIT $3`
+	invoicesOfStatus = invoicePageStart + ` AND r.id > $2 AND ($5 = '' OR r.currency = $5)` + invoicePageEnd
+	invoicesOfVendor = invoicePageStart + ` AND r.vendor = $5 AND r.id > $2 AND ($6 = '' OR r.currency = $6)` + invoicePageEnd
+	invoicesOfOrder  = invoicePageStart + ` AND r.purchase_order = $5 AND r.id > $2 AND ($6 = '' OR r.currency = $6)` + invoicePageEnd
+	invoicesOfBoth   = invoicePageStart + ` AND r.purchase_order = $5 AND r.vendor = $6 AND r.id > $2 AND ($7 = '' OR r.currency = $7)` + invoicePageEnd
 
-	latestInvoices = `SELECT ` + invoiceColumns + ` FROM invoices r WHERE r.tenant = $1 AND r.vendor = $2 ORDER BY r.entered DESC LIMIT $3`
+	latestInvoices = `SELECT ` + invoiceColumns + ` FROM invoices r WHERE r.tenant = $1 AND r.vendor = $2 AND r.entered < $4 ORDER BY r.entered DESC LIMIT $3`
 
 	// Sums of halves of 32 bits: neither overflows, however large the totals are.
 	invoiceSums = `SELECT r.currency, r.digits, r.document, r.status, count(*),
@@ -239,6 +239,7 @@ func (s *Store) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invoi
 	case from:
 		query, by = invoicesOfVendor, []any{f.Vendor.String()}
 	}
+	by = append(by, f.Currency.String())
 	var steps []Step
 	for _, status := range payables.Statuses() {
 		if (f.Status == payables.Status{} || f.Status == status) && !(f.Undecided && status.Final()) {
@@ -249,11 +250,14 @@ func (s *Store) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invoi
 }
 
 // LatestInvoices implements ports.Payables.
-func (s *Store) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, limit int) ([]payables.Invoice, error) {
+func (s *Store) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return s.invoiceHeaders(ctx, limit, Step{SQL: latestInvoices, Args: []any{t.String(), v.String(), int64(min(limit, math.MaxInt32))}})
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	return s.invoiceHeaders(ctx, limit, Step{SQL: latestInvoices, Args: []any{t.String(), v.String(), int64(min(limit, math.MaxInt32)), before}})
 }
 
 // invoiceHeaders reads up to limit invoices without their lines and decisions;
