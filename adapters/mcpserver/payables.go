@@ -139,7 +139,7 @@ type routeIn struct {
 	Action     string  `json:"action" validate:"action" jsonschema:"approve: pay it; hold: let it wait; reject: do not pay it. approve and reject are final."`
 	ReasonCode string  `json:"reason_code" validate:"reason_code" jsonschema:"Why: CLEAN_MATCH to approve what nothing blocks, the code of a blocking finding to reject or hold, NEEDS_REVIEW to hold, MANUAL_OVERRIDE for a person who decides against the findings."`
 	Override   *bool   `json:"override" jsonschema:"true: decide against the findings, which only a person with the scope for it can. false if absent."`
-	Note       *string `json:"note" validate:"omitnil,note" jsonschema:"What to remember about the decision, at most 1000 characters; an override needs at least 10."`
+	Note       *string `json:"note" validate:"omitnil,note" jsonschema:"What to remember about the decision, at most 1000 characters; an override needs at least 10 letters and signs."`
 }
 
 type routeOut struct {

@@ -3,7 +3,6 @@ package customers
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/fault"
@@ -67,7 +66,7 @@ func (c Adjust) Reads() []ledger.Ref { return []ledger.Ref{c.Customer.Ref()} }
 // customer_not_found, and PolicyViolation currency_mismatch, balance_exceeded
 // or amount_out_of_range. The answer is the adjustment.
 func (c Adjust) Decide(v ledger.View) (ledger.Change, error) {
-	if c.Change.Sign() == 0 || strings.TrimSpace(c.Why) == "" || len(c.Why) > MaxWhy || !text.IsLine(c.Why) {
+	if c.Change.Sign() == 0 || text.Written(c.Why) == 0 || len(c.Why) > MaxWhy || !text.IsLine(c.Why) {
 		return ledger.Change{}, fault.New(fault.InvalidInput, "invalid_adjustment",
 			"An adjustment needs an amount other than zero and an explanation of 1 to %d visible bytes.", MaxWhy)
 	}

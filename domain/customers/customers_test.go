@@ -134,6 +134,8 @@ func TestOpenCheck(t *testing.T) {
 		{"a name of joiners", named("\u200d\u200d"), "name"},
 		{"a second text behind a joiner", named("Alice\u200d\u200d\u200c\u200d"), "name"},
 		{"a name that turns the line around", named("Alice\u202egro"), "name"},
+		{"a name without ink", named("\u3164\u2800"), "name"},
+		{"a text in variation selectors", named("Alice\U000e0141\U000e0142"), "name"},
 		{"a text in the Tags block", named("Alice\U000e0041\U000e0042"), "name"},
 		{"bytes that are no text", named("Alice\xff"), "name"},
 

@@ -44,7 +44,7 @@ func (c Open) Check() []fault.Issue {
 	if c.ID == (ID{}) {
 		bad("id", "is missing")
 	}
-	if n := utf8.RuneCountInString(c.Profile.Name); n == 0 || n > MaxName || !text.IsLine(c.Profile.Name) || strings.TrimSpace(c.Profile.Name) != c.Profile.Name {
+	if n := utf8.RuneCountInString(c.Profile.Name); text.Written(c.Profile.Name) == 0 || n > MaxName || !text.IsLine(c.Profile.Name) || strings.TrimSpace(c.Profile.Name) != c.Profile.Name {
 		bad("name", fmt.Sprintf("must have 1 to %d characters, none of them control or invisible characters, no spaces around them", MaxName))
 	}
 	if at := strings.IndexByte(c.Profile.Email, '@'); at < 1 || at != strings.LastIndexByte(c.Profile.Email, '@') || at == len(c.Profile.Email)-1 ||

@@ -25,7 +25,7 @@ var errNumber = fmt.Errorf("must be one line of 1 to %d bytes, at least one of t
 // vendor wrote them, but not those that [text.Parse] refuses.
 func ParseNumber(s string) (Number, error) {
 	trimmed, err := text.Parse(s, text.Bounds{Min: 1, Max: MaxNumber, MaxCodePoints: MaxNumber})
-	if err != nil || trimmed != s || len(s) > MaxNumber || !text.IsLine(seen(s)) {
+	if err != nil || trimmed != s || len(s) > MaxNumber || !text.IsLine(text.Seen(s)) {
 		return Number{}, errNumber
 	}
 	n := Number{s, normal(s)}
@@ -39,8 +39,8 @@ func ParseNumber(s string) (Number, error) {
 func (n Number) String() string { return n.written }
 
 // Normal returns what two spellings of one number have in common: compatibility
-// forms (NFKC) and case folded, white space, invisible characters and dashes,
-// slashes and dots gone, leading zeros stripped from each group of digits, and
+// forms (NFKC) and case folded, white space, invisible characters, punctuation
+// (dashes, slashes, dots) and symbols gone, leading zeros stripped from each group of digits, and
 // the boundaries between groups kept: 0071-000345 is 71-345, and 10-0 is not
 // 1-00. A group of digits ends at a separator or a letter; digits of other
 // scripts are the figures that they are.
@@ -49,7 +49,7 @@ func (n Number) Normal() string { return n.normal }
 func normal(s string) string {
 	for range 4 { // what is taken out or folded may let its neighbours compose; twice does
 		before := s
-		s = norm.NFKC.String(strings.Map(cherokee, cases.Fold().String(norm.NFKD.String(seen(s)))))
+		s = norm.NFKC.String(strings.Map(cherokee, cases.Fold().String(norm.NFKD.String(text.Seen(s)))))
 		if s == before {
 			break
 		}
@@ -99,14 +99,14 @@ func cherokee(r rune) rune {
 	return r
 }
 
-// separates reports whether r is a dash, a slash or a dot.
+// separates reports whether r is a dash, a slash or a dot, or what else stands
+// between the parts of a number: 71:345, 71#345 and 71-345 are one number.
 func separates(r rune) bool {
-	return unicode.In(r, unicode.Pd, unicode.Dash, unicode.Hyphen) || strings.ContainsRune(separators, r)
+	return unicode.IsPunct(r) || unicode.IsSymbol(r) || r == blank
 }
 
-// separators are those that no property of Unicode tells: what serves as a dash
-// (modifier and set minus, hyphen bullet, heavy minus), a slash or a dot.
-const separators = "-_\u02d7\u2043\u2216\u2796" + "/\\\u2044\u2215\u29f5\u29f8" + ".\u00b7\u2022\u2027\u2219\u22c5\u3002"
+// blank is the braille pattern without dots: a symbol that looks like a space.
+const blank = '\u2800'
 
 // figure returns the ASCII digit that stands for a decimal digit of any script.
 func figure(r rune) (rune, bool) {
@@ -128,22 +128,6 @@ func figure(r rune) (rune, bool) {
 		}
 	}
 	return r, false
-}
-
-// unseen reports whether a reader sees nothing of r: format characters and what
-// else Unicode lets a display ignore.
-func unseen(r rune) bool {
-	return r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// seen returns s without what nobody sees.
-func seen(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unseen(r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // NumberClaimKind is the kind of the records of invoice numbers.

@@ -174,7 +174,7 @@ func (d Date) String() string { return d.text }
 
 // isName reports whether s can be a vendor's name or a line's description.
 func isName(s string) bool {
-	return text.Visible(s) <= MaxName && strings.TrimSpace(seen(s)) != "" && strings.TrimSpace(s) == s && text.IsLine(s)
+	return text.Length(s) <= MaxName && text.Written(s) > 0 && strings.TrimSpace(s) == s && text.IsLine(s)
 }
 
 // InvoiceNotFound is the fault for an invoice that does not exist in the tenant.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
@@ -18,9 +17,9 @@ import (
 
 // Bounds of a note.
 const (
-	MaxNote = 1000 // visible characters
-	// MinOverrideNote is how many visible characters the note of an override has
-	// at least.
+	MaxNote = 1000 // without format characters
+	// MinOverrideNote is how many letters, digits, punctuation marks and symbols
+	// the note of an override has at least; see [text.Written].
 	MinOverrideNote = 10
 	maxNotePoints   = 4000 // code points
 )
@@ -127,18 +126,18 @@ type Blocked struct {
 }
 
 func permitted(i Invoice, m Matched, r Request, a Authority) error {
-	if r.Action == Hold {
+	override := r.Override || r.Reason == ManualOverride
+	if r.Action == Hold && !override {
 		return nil
 	}
 	blocking := blockingCodes(m)
-	override := r.Override || r.Reason == ManualOverride
 	switch {
 	case r.Action == Approve && m.Has(DuplicateInvoice):
 		return fault.New(fault.PolicyViolation, "duplicate_invoice",
 			"The invoice %s is a duplicate and can never be approved, not by an override either. Reject it with the reason DUPLICATE_INVOICE.", i.ID).With(blocking)
-	case override && (!r.Override || r.Reason != ManualOverride || utf8.RuneCountInString(seen(r.Note.text)) < MinOverrideNote):
+	case override && (!r.Override || r.Reason != ManualOverride || text.Written(r.Note.text) < MinOverrideNote):
 		return fault.New(fault.PolicyViolation, "override_incomplete",
-			"An override needs override true, the reason MANUAL_OVERRIDE and a note of at least %d characters, by a person who may. Hold the invoice instead.", MinOverrideNote).With(blocking)
+			"An override needs override true, the reason MANUAL_OVERRIDE and a note of at least %d letters and signs, by a person who may. Hold the invoice instead.", MinOverrideNote).With(blocking)
 	case override && !a.MayOverride:
 		return fault.New(fault.PolicyViolation, "override_not_permitted",
 			"You may not override the findings of the match: a person with the scope invoice:override has to. Hold the invoice instead.").With(blocking)

@@ -28,8 +28,9 @@ import (
 
 // Bounds of a reason.
 const (
-	// MinReason and MaxReason bound the visible characters of a reason: code
-	// points that are not format characters (Unicode category Cf).
+	// MinReason is how many visible characters a reason has at least, see
+	// [text.Visible], and MaxReason how many that are not format characters
+	// (Unicode category Cf) at most.
 	MinReason = 10
 	MaxReason = 500
 	// MaxReasonCodePoints bounds all code points of a reason, format characters

@@ -17,6 +17,12 @@ func TestParseKeepsWhatAReaderSees(t *testing.T) {
 		"\u2066abc\u2069":  "\u2066abc\u2069",
 		"é\u0301xyz"[:6]:   "é\u0301xy",
 		"\u3000abc\u00a0 ": "abc",
+		"a\u2764\ufe0fb":   "a\u2764\ufe0fb",  // an emoji
+		"葛\U000e0100城市":    "葛\U000e0100城市",   // the form of a Han character
+		"ab1\ufe0f\u20e3":  "ab1\ufe0f\u20e3", // a keycap
+		"\u1820\u180bab":   "\u1820\u180bab",  // a Mongolian letter
+		"abc\u115f\u1161":  "abc\u115f\u1161", // a vowel of Hangul alone
+		"a\u2800\u2800bc":  "a\u2800\u2800bc", // counted towards no minimum, but kept
 	} {
 		if got, err := text.Parse(in, b); err != nil || got != want {
 			t.Errorf("Parse(%q) = %q, %v", in, got, err)
@@ -33,6 +39,15 @@ func TestParseKeepsWhatAReaderSees(t *testing.T) {
 		"abc\u2069":                         "not paired",
 		"abc\U000e0041":                     "tag character",
 		"abc\xff":                           "UTF-8",
+		"abc\U000e0100":                     "invisible character U+E0100",
+		"葛\U000e0100\U000e0101城市":           "invisible character U+E0101",
+		"abc\U000e01f0":                     "invisible character U+E01F0", // not assigned, and ignored all the same
+		"abc\ufe0f\ufe00":                   "invisible character U+FE00",
+		"a\u2800\u2800\u2800":               "at least 3 visible characters after trimming, not 1",
+		"a\u3164\u115f\u1160":               "at least 3 visible characters after trimming, not 1",
+		"a\uffa0\u034fb":                    "at least 3 visible characters after trimming, not 2",
+		"a\ufe0fb\ufe0f":                    "at least 3 visible characters after trimming, not 2",
+		"abcd\ufe0fe\ufe0f":                 "at most 5 characters after trimming, not 7",
 	} {
 		if got, err := text.Parse(in, b); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("Parse(%q) = %q, %v; want %q", in, got, err, words)
@@ -70,7 +85,7 @@ func TestParseByCharacter(t *testing.T) {
 		switch {
 		case r == '\t', r == '\n', r == '\r':
 			return false
-		case r < ' ', 0x7f <= r && r <= 0x9f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, 0xe0000 <= r && r <= 0xe007f:
+		case r < ' ', 0x7f <= r && r <= 0x9f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, 0xe0000 <= r && r <= 0xe0fff:
 			return true
 		}
 		return false
@@ -105,21 +120,49 @@ func TestALineHoldsWhatAReaderSees(t *testing.T) {
 		"Acme Ltd": true, "": true, "ک\u200cب": true, "a\nb": false, "\u200bAcme": false, "a\u2028b": false, "a\u2029b": false, "a\u202eb": false, "a\xff": false,
 		"a\tb": false, "a\rb": false, "a\x7f": false, "a\u0085b": false, "\u200cک": false, "1\u200c2": false, "क\u094d\u200dष": true, // a joiner after a mark
 		"a\u200d\u200d": false, "a\u00adb": false, "a\ufeffb": false, "a\U000e0041": false, "Zoë & Söhne": true, "株式会社": true, "👩\u200d👧": false,
+		"葛\U000e0100城": true, "Acme\U000e0100": false, "葛\U000e0100\U000e0101": false, "a\U000e01f0": false, "\u2764\ufe0f": true, "\u2764\ufe0f\ufe0e": false,
 	} {
 		if text.IsLine(in) != want {
 			t.Errorf("IsLine(%q) = %v", in, !want)
 		}
 	}
-	for in, want := range map[string]int{"": 0, "a\u200bb": 2, "é": 1, "e\u0301": 2, "a b\n": 4, "\u2066\u2069": 0, "\u00ad": 0, "👩\u200d👧": 2} {
-		if n := text.Visible(in); n != want {
-			t.Errorf("%d visible characters in %q, want %d", n, in, want)
+}
+
+// Each count, and what a display may ignore.
+func TestCounts(t *testing.T) {
+	for _, tt := range []struct {
+		in                       string
+		length, visible, written int
+	}{
+		{"", 0, 0, 0},
+		{"a\u200bb", 2, 2, 2},
+		{"é", 1, 1, 1},
+		{"e\u0301", 2, 2, 1},
+		{"a b\n", 4, 4, 2},
+		{"\u2066\u2069\u00ad", 0, 0, 0},
+		{"👩\u200d👧", 2, 2, 2},
+		{"\u2764\ufe0f", 2, 1, 1},
+		{"葛\U000e0100", 2, 1, 1},
+		{"\u2800\u2800", 2, 0, 0},
+		{"\u3164\u115f\u1160\uffa0\u034f\u17b4", 6, 0, 0},
+		{"\u3000\u00a0", 2, 2, 0},
+		{"a\n\n\n\n\n\n\n\nb", 10, 10, 2},
+		{"€5, 100 %.", 10, 10, 8},
+	} {
+		if l, v, w := text.Length(tt.in), text.Visible(tt.in), text.Written(tt.in); l != tt.length || v != tt.visible || w != tt.written {
+			t.Errorf("%q has the length %d, %d visible and %d written characters", tt.in, l, v, w)
+		}
+	}
+	for in, want := range map[string]string{"a b\n": "a b\n", "7\ufe0f1\u200b-\u34f3\u034f\u3164": "71-\u34f3", "\u2800": "\u2800", "a\U000e0100\U000e01f0": "a"} {
+		if got := text.Seen(in); got != want {
+			t.Errorf("of %q is seen %q", in, got)
 		}
 	}
 }
 
 // What is kept is kept as it is, whatever it was made from.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", " a ", "a\u200bb", "\u2066a\u2069", "\u2069", "a\x00", "a\xff", "\u00a0a\u3000", "a\U000e0041"} {
+	for _, s := range []string{"", " a ", "a\u200bb", "\u2066a\u2069", "\u2069", "a\x00", "a\xff", "\u00a0a\u3000", "a\U000e0041", "葛\U000e0100", "\u2764\ufe0f\ufe0f", "\u2800\u3164"} {
 		f.Add(s)
 	}
 	b := text.Bounds{Min: 1, Max: 20, MaxCodePoints: 40}
@@ -134,7 +177,7 @@ func FuzzParse(f *testing.F) {
 		if again, err := text.Parse(got, b); again != got || err != nil || strings.TrimSpace(s) != got {
 			t.Fatalf("%q was kept as %q, which reads back as %q, %v", s, got, again, err)
 		}
-		if n := text.Visible(got); n < b.Min || n > b.Max || utf8.RuneCountInString(got) > b.MaxCodePoints {
+		if n := text.Visible(got); n < b.Min || text.Length(got) > b.Max || utf8.RuneCountInString(got) > b.MaxCodePoints {
 			t.Fatalf("%q has %d visible characters", got, n)
 		}
 	})
