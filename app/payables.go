@@ -131,12 +131,16 @@ func (a *App) MatchInvoice(ctx context.Context, c Call, id payables.InvoiceID) (
 	}
 	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
 	defer stop()
-	m, err := a.match(ctx, c.Principal.Tenant(), id, true)
+	m, err := a.match(ctx, c.Principal.Tenant(), id)
 	return m, inTime(err)
 }
 
-func (a *App) match(ctx context.Context, t access.Tenant, id payables.InvoiceID, rivals bool) (InvoiceMatch, error) {
-	m := InvoiceMatch{Tolerance: a.Tolerance, AsOf: a.Clock.Now().UTC()}
+func (a *App) match(ctx context.Context, t access.Tenant, id payables.InvoiceID) (InvoiceMatch, error) {
+	m := InvoiceMatch{AsOf: a.Clock.Now().UTC()}
+	var err error
+	if m.Tolerance, err = a.tolerance(ctx, t); err != nil {
+		return m, err
+	}
 	_, links, err := a.links(ctx, t, id)
 	if err != nil {
 		return m, err
@@ -148,12 +152,12 @@ func (a *App) match(ctx context.Context, t access.Tenant, id payables.InvoiceID,
 	}
 	m.Invoice, _ = ledger.Get[payables.Invoice](view, id.Ref())
 	facts := links.Facts(view)
-	if rivals && facts.Order != nil && m.Invoice.Document == payables.Bill && !m.Invoice.Status.Final() {
+	if facts.Order != nil && m.Invoice.Document == payables.Bill && !m.Invoice.Status.Final() {
 		if facts.Rivals, err = a.rivals(ctx, t, m.Invoice); err != nil {
 			return m, err
 		}
 	}
-	m.Matched, err = payables.Match(m.Invoice, facts, a.Tolerance)
+	m.Matched, err = payables.Match(m.Invoice, facts, m.Tolerance)
 	return m, err
 }
 
@@ -186,6 +190,15 @@ func (a *App) rivals(ctx context.Context, t access.Tenant, i payables.Invoice) (
 		rivals = append(rivals, r)
 	}
 	return rivals, nil
+}
+
+// tolerance returns the one that decisions are made under: the ledger's, if it
+// decides by itself.
+func (a *App) tolerance(ctx context.Context, t access.Tenant) (payables.Tolerance, error) {
+	if l, ok := a.Payables.(ports.Tolerances); ok {
+		return l.Tolerance(ctx, t)
+	}
+	return a.Tolerance, nil
 }
 
 // RouteInvoice decides about an invoice, at most once under the call's key.
@@ -248,6 +261,12 @@ func (a *App) InvoiceSummary(ctx context.Context, c Call, currency money.Currenc
 	}
 	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
 	defer stop()
+	select {
+	case summarising <- struct{}{}:
+		defer func() { <-summarising }()
+	case <-ctx.Done():
+		return Summary{}, inTime(ctx.Err())
+	}
 	s, err := a.summary(ctx, c.Principal.Tenant(), currency)
 	return s, inTime(err)
 }
@@ -275,26 +294,33 @@ func (a *App) summary(ctx context.Context, t access.Tenant, only money.Currency)
 		}
 		s.Currencies[n].add(sum)
 	}
+	if len(at) == 0 {
+		return s, nil
+	}
 	after := ""
 	for {
-		page, err := a.Payables.ListInvoices(ctx, t, ports.InvoiceFilter{Undecided: true}, after, MaxPage)
+		page, err := a.Payables.ListInvoices(ctx, t, ports.InvoiceFilter{Undecided: true, Currency: only}, after, summaryPage)
 		if err != nil || len(page) == 0 {
+			return s, err
+		}
+		if s.Matched+len(page) > MaxSummarised {
+			s.Complete = false
+			return s, nil
+		}
+		matched, err := a.matchAll(ctx, t, page)
+		if err != nil {
 			return s, err
 		}
 		for _, i := range page {
 			n, counted := at[i.Currency]
 			if !counted {
-				continue // of another currency, or newer than the sums
-			}
-			if s.Matched == MaxSummarised {
-				s.Complete = false
-				return s, nil
-			}
-			m, err := a.match(ctx, t, i.ID, false)
-			if err != nil {
-				return s, err
+				continue // newer than the sums
 			}
 			s.Matched++
+			m, ok := matched[i.ID]
+			if !ok { // it can not be computed, and can not be approved either
+				s.Complete = false
+			}
 			for _, code := range payables.FindingCodes() {
 				if code.Blocking() && m.Has(code) {
 					s.Currencies[n].Exceptions[code]++
@@ -303,6 +329,70 @@ func (a *App) summary(ctx context.Context, t access.Tenant, only money.Currency)
 		}
 		after = page[len(page)-1].ID.String()
 	}
+}
+
+// summaryPage is how many invoices are matched at once: each, and its order, may
+// have thousands of lines.
+const summaryPage = 50
+
+// maxSummarising is how many summaries are made at the same time.
+const maxSummarising = 2
+
+var summarising = make(chan struct{}, maxSummarising)
+
+// matchAll matches the invoices of a page of a list with two reads. Those whose
+// match can not be computed are left out.
+func (a *App) matchAll(ctx context.Context, t access.Tenant, page []payables.Invoice) (map[payables.InvoiceID]payables.Matched, error) {
+	named := map[ledger.Ref]bool{}
+	var refs []ledger.Ref
+	name := func(more ...ledger.Ref) {
+		for _, ref := range more {
+			if !named[ref] {
+				named[ref] = true
+				refs = append(refs, ref)
+			}
+		}
+	}
+	for _, i := range page {
+		if i.Credits != (payables.InvoiceID{}) {
+			name(i.Credits.Ref())
+		}
+	}
+	credited, err := a.Ledger.Load(ctx, t, refs...)
+	if err != nil {
+		return nil, err
+	}
+	links := map[payables.InvoiceID]payables.Links{}
+	for _, i := range page {
+		l := payables.LinksOf(i, nil)
+		if i.Credits != (payables.InvoiceID{}) {
+			if c, ok := ledger.Get[payables.Invoice](credited, i.Credits.Ref()); ok {
+				l = payables.LinksOf(i, &c)
+			}
+		}
+		links[i.ID] = l
+		name(i.Ref())
+		name(l.Reads()...)
+	}
+	view, err := a.Ledger.Load(ctx, t, refs...)
+	if err != nil {
+		return nil, err
+	}
+	tolerance, err := a.tolerance(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	all := map[payables.InvoiceID]payables.Matched{}
+	for _, header := range page {
+		i, ok := ledger.Get[payables.Invoice](view, header.Ref())
+		if !ok {
+			continue
+		}
+		if m, err := payables.Match(i, links[i.ID].Facts(view), tolerance); err == nil {
+			all[i.ID] = m
+		}
+	}
+	return all, nil
 }
 
 func (c *CurrencySummary) add(sum ports.InvoiceSum) {
@@ -348,20 +438,44 @@ func (a *App) VendorStatement(ctx context.Context, c Call, id payables.VendorID)
 	return s, inTime(err)
 }
 
-func (a *App) statement(ctx context.Context, t access.Tenant, id payables.VendorID) (Statement, error) {
+// statementTries is how often a statement is read while the vendor changes.
+const statementTries = 5
+
+// owedTo reads a vendor and its newest documents as they were at one moment.
+func (a *App) owedTo(ctx context.Context, t access.Tenant, id payables.VendorID) (v payables.Vendor, latest []payables.Invoice, err error) {
+	if v, err = a.vendor(ctx, t, id); err != nil {
+		return v, nil, err
+	}
+	for range statementTries {
+		if latest, err = a.Payables.LatestInvoices(ctx, t, id, 0, MaxStatement+1); err != nil {
+			return v, nil, err
+		}
+		before := v
+		if v, err = a.vendor(ctx, t, id); err != nil || v.Head == before.Head {
+			return v, latest, err
+		}
+	}
+	return v, nil, fault.New(fault.BackendUnavailable, "record_changing", "The vendor %s is changing all the time. Try again.", id)
+}
+
+func (a *App) vendor(ctx context.Context, t access.Tenant, id payables.VendorID) (payables.Vendor, error) {
 	view, err := a.Ledger.Load(ctx, t, id.Ref())
 	if err != nil {
-		return Statement{}, err
+		return payables.Vendor{}, err
 	}
-	vendor, ok := ledger.Get[payables.Vendor](view, id.Ref())
+	v, ok := ledger.Get[payables.Vendor](view, id.Ref())
 	if !ok {
-		return Statement{}, payables.VendorNotFound(id)
+		return payables.Vendor{}, payables.VendorNotFound(id)
 	}
-	s := Statement{Vendor: vendor}
-	latest, err := a.Payables.LatestInvoices(ctx, t, id, 0, MaxStatement+1)
+	return v, nil
+}
+
+func (a *App) statement(ctx context.Context, t access.Tenant, id payables.VendorID) (Statement, error) {
+	vendor, latest, err := a.owedTo(ctx, t, id)
 	if err != nil {
 		return Statement{}, err
 	}
+	s := Statement{Vendor: vendor}
 	if len(latest) > MaxStatement {
 		latest, s.More = latest[:MaxStatement], true
 	}

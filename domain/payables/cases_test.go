@@ -100,6 +100,35 @@ func TestACorrectedReentryCanBePaid(t *testing.T) {
 	}
 }
 
+// Crediting the goods without their tax must not let the tax be charged again.
+func TestGoodsAreGivenBackWithTheirTax(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tax  string
+		left string
+	}{
+		"without tax":        {"0", "10"},
+		"with part of it":    {"2.39", "10"},
+		"with the tax on it": {"2.40", "7"},
+	} {
+		b := newBooks()
+		o := changed(order(usd, "1 10 EA 10.00"), func(o *payables.Order) { o.TaxLimit = must(payables.ParsePercent("8")) })
+		taxed := func(i payables.Invoice, literal string) payables.Invoice {
+			i.Tax = amount(literal, usd)
+			return priced(i)
+		}
+		b.bring(payables.Vendor{ID: acme, Name: "Acme Ltd"}, o, goods("GR-1", payables.Received, "1 10 EA"),
+			taxed(invoice(usd, "1 10 EA 10.00"), "8"), taxed(note("INV-1002", "CN-1", "INV-1001", "1 3 EA 10.00"), tt.tax))
+		for _, id := range []string{"INV-1001", "INV-1002"} {
+			if got := b.approve(id); got != "" {
+				t.Fatal(name, id, got)
+			}
+		}
+		if got := b.order(po1).Lines[0].Billed; got != ratio(tt.left) {
+			t.Errorf("%s: billed %s, want %s", name, got, tt.left)
+		}
+	}
+}
+
 // A cent for each of ten must not let ten that were paid be billed again.
 func TestALowerPriceGivesBackMoneyOnly(t *testing.T) {
 	b := stocked()

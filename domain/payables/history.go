@@ -18,11 +18,13 @@ type History struct {
 	receipts map[OrderID][]Receipt // of each order, as they came
 	decided  map[InvoiceID]int64   // the number of the last decision, 0 for none
 	states   []ledger.Ref          // the orders and invoices, as they came
+	claims   map[ledger.Ref][]Claimed
+	numbers  []ledger.Ref // of claims, as they came
 }
 
 // NewHistory starts the history of the vendor v, as it is on record.
 func NewHistory(v Vendor) *History {
-	return &History{record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}}
+	return &History{record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}, claims: map[ledger.Ref][]Claimed{}}
 }
 
 // Head returns the last entry added.
@@ -159,12 +161,31 @@ func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	}
 	i, ok := ledger.Get[Invoice](view, ref)
 	last := h.decided[i.ID]
+	if ok {
+		claim := i.ClaimRef()
+		if h.claims[claim] == nil {
+			h.numbers = append(h.numbers, claim)
+		}
+		h.claims[claim] = append(h.claims[claim], Claimed{i.ID, i.Status == Rejected})
+	}
 	switch d := i.Decision; {
 	case !ok:
 		return h.broken("the invoice " + ref.ID + " is not on record any more")
 	case d == nil && (last != 0 || i.Status != Open),
 		d != nil && (d.Number != last || d.Invoice != i.ID || d.Vendor != i.Vendor || d.Action.Status() != i.Status):
 		return h.broken("the status of the invoice " + ref.ID + " is not that of its last decision")
+	}
+	return nil
+}
+
+// Numbers names the claims on numbers, once every state is compared.
+func (h *History) Numbers() []ledger.Ref { return h.numbers }
+
+// CompareNumber compares a claim on record with the invoices that carry the
+// number, under the condition of [History.CompareState].
+func (h *History) CompareNumber(view ledger.View, ref ledger.Ref) error {
+	if c, ok := ledger.Get[NumberClaim](view, ref); !ok || !slices.Equal(c.Claims, h.claims[ref]) {
+		return h.broken("the claims on the number " + ref.ID + " are not those of the invoices that carry it")
 	}
 	return nil
 }

@@ -387,7 +387,7 @@ func (m *matcher) charges(o *Order) {
 			return // one finding for the whole invoice
 		}
 	}
-	if lines := i.lines(); !o.TaxLimit.covers(i.Tax.Minor(), lines.Minor()) {
+	if lines := i.lines(); !o.TaxLimit.rounded(i.Tax.Minor(), lines.Minor()) {
 		m.find(Finding{Code: ChargeNotOrdered, Expected: "tax of " + o.TaxLimit.String() + "% of " + lines.Major(), Found: "tax of " + i.Tax.Major()})
 	}
 }
@@ -479,8 +479,9 @@ func (m *matcher) creditCap(c *Invoice) {
 
 // givenBack is what a credit note gives back of each line of the order. A line
 // that credits less for one than the invoice charged corrects its price and
-// gives nothing back, and so do lines whose amounts do not come to that price:
-// else goods could be given back for a cent and billed again.
+// gives nothing back, and so do lines whose amounts do not come to that price,
+// or a note without the tax on them: else goods could be given back for a cent,
+// or their tax be paid again.
 func givenBack(note, c Invoice, o *Order) []Ratio {
 	charged := make([]*big.Rat, len(o.Lines)) // the highest price billed for one
 	each := func(i Invoice, line func(at int, q Ratio, price *big.Rat, l InvoiceLine)) {
@@ -517,7 +518,25 @@ func givenBack(note, c Invoice, o *Order) []Ratio {
 			back[at] = Ratio{}
 		}
 	}
+	if !taxCredited(note, c, credited) {
+		return make([]Ratio, len(o.Lines))
+	}
 	return back
+}
+
+// taxCredited reports whether a credit note gives the tax back that was charged
+// on what it credits, rounded half up.
+func taxCredited(note, c Invoice, credited []int64) bool {
+	var goods int64
+	for _, n := range credited {
+		goods += n
+	}
+	lines := c.lines().Minor()
+	if lines == 0 {
+		return true
+	}
+	share := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(c.Tax.Minor()), big.NewInt(goods)), big.NewInt(lines))
+	return share.Sub(share, big.NewRat(1, 2)).Cmp(new(big.Rat).SetInt64(note.Tax.Minor())) <= 0
 }
 
 // creditedOn is what has been credited of an invoice on each line of the order.

@@ -252,7 +252,8 @@ func TestMatch(t *testing.T) {
 		{"exactly the tax agreed", usd10("1 10 EA 10.00").but(taxLimit("8.25"), tax("8.25")), nil},
 		{"a cent more tax", usd10("1 10 EA 10.00").but(taxLimit("8.25"), tax("8.26")), []string{"CHARGE_NOT_ORDERED tax of 8.26|tax of 8.25% of 100"}},
 		{"tax that a cent does not divide", usd10("1 0.3 EA 10.00").but(taxLimit("8.25"), tax("0.24")), nil},
-		{"is not rounded up: 8.25 percent of 3.00 are 0.2475", usd10("1 0.3 EA 10.00").but(taxLimit("8.25"), tax("0.25")), []string{"CHARGE_NOT_ORDERED tax of 0.25|tax of 8.25% of 3"}},
+		{"rounded half up as amounts are: 8.25 percent of 3.00 are 0.2475", usd10("1 0.3 EA 10.00").but(taxLimit("8.25"), tax("0.25")), nil},
+		{"a cent more than rounded", usd10("1 0.3 EA 10.00").but(taxLimit("8.25"), tax("0.26")), []string{"CHARGE_NOT_ORDERED tax of 0.26|tax of 8.25% of 3"}},
 		{"tax is of the lines, not of freight", usd10("1 10 EA 10.00").but(taxLimit("10"), freightLimit("50", "0"), freight("50"), tax("10.01")), []string{"CHARGE_NOT_ORDERED tax of 10.01|tax of 10% of 100"}},
 		{"both are one finding, freight named", usd10("1 10 EA 10.00").but(freight("1"), tax("1")), []string{"CHARGE_NOT_ORDERED freight of 1|freight of 0"}},
 

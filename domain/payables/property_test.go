@@ -502,6 +502,10 @@ func TestHistoryFindsWhatWasChanged(t *testing.T) {
 				i.Decision, i.Status = b.invoice(invoiceID("INV-1001")).Decision, payables.Approved
 			}))
 		},
+		"a claim is rejected": func(b *books) {
+			c := b.records[b.invoice(credit).ClaimRef()].(payables.NumberClaim)
+			put(b, changed(c, func(c *payables.NumberClaim) { c.Claims = []payables.Claimed{{Invoice: credit, Rejected: true}} }))
+		},
 		"an invoice is missing": func(b *books) { delete(b.records, credit.Ref()) },
 		"a decision is missing": func(b *books) { delete(b.records, b.invoice(invoiceID("INV-1001")).Decision.Ref()) },
 		"an order is missing":   func(b *books) { delete(b.records, po1.Ref()) },

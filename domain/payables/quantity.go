@@ -120,6 +120,11 @@ func product(a, b int64) wide {
 	return wide{hi, lo}
 }
 
+// rounded reports whether part is at most p percent of whole, rounded half up.
+func (p Percent) rounded(part, whole int64) bool {
+	return product(part, 100*micro).atMost(product(p.micro, whole).plus(wide{lo: 50 * micro}))
+}
+
 func (w wide) plus(x wide) wide {
 	lo, carry := bits.Add64(w.lo, x.lo, 0)
 	hi, _ := bits.Add64(w.hi, x.hi, carry)

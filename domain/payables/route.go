@@ -126,11 +126,11 @@ type Blocked struct {
 }
 
 func permitted(i Invoice, m Matched, r Request, a Authority) error {
-	override := r.Override || r.Reason == ManualOverride
-	if r.Action == Hold && !override {
+	if r.Action == Hold {
 		return nil
 	}
 	blocking := blockingCodes(m)
+	override := r.Override || r.Reason == ManualOverride
 	switch {
 	case r.Action == Approve && m.Has(DuplicateInvoice):
 		return fault.New(fault.PolicyViolation, "duplicate_invoice",

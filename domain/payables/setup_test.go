@@ -249,6 +249,11 @@ func (b *books) verify(id payables.VendorID) error {
 			return err
 		}
 	}
+	for _, ref := range h.Numbers() {
+		if err := h.CompareNumber(at(ref), ref); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
