@@ -19,7 +19,7 @@ func TestReadmeSaysWhatIs(t *testing.T) {
 	var tools, settings strings.Builder
 	tools.WriteString("| tool | toolset | what for | scope | changes state |\n|---|---|---|---|---|\n")
 	for _, r := range mcpserver.Table() {
-		fmt.Fprintf(&tools, "| `%s` | `%s` | %s | `%s` | %s |\n", r.Name, r.Toolset, r.Title, r.Scope, r.Changes)
+		fmt.Fprintf(&tools, "| `%s` | `%s` | %s | `%s` | %s |\n", r.Name, r.Toolset, r.Title, strings.Join(r.Scopes, "` or `"), r.Changes)
 	}
 	settings.WriteString("| variable | default | meaning |\n|---|---|---|\n")
 	for _, v := range slices.Concat(config.ServerVariables(), config.HTTPVariables()) {

@@ -294,6 +294,22 @@ func TestEachUseCasePermitsByItself(t *testing.T) {
 	}
 }
 
+// Who may write may know what became of it, whatever else it may not read.
+func TestWhoWritesLooksItsOwnOperationUp(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	for scope, permitted := range map[access.Scope]bool{
+		access.RefundRead: true, access.RefundWrite: true, access.InvoiceRoute: true,
+		access.CustomerRead: false, access.InvoiceRead: false,
+	} {
+		who := must(access.NewPrincipal(tenant, "one", access.Agent, access.ScopesOf(scope), access.Free, ""))
+		_, _, err := a.Operation(t.Context(), call(who, ""), must(operation.ParseKey("k")))
+		_, denied := errors.AsType[*access.Denied](err)
+		if denied == permitted || permitted && fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("with %s: %v", scope, err)
+		}
+	}
+}
+
 func second[A any](_ A, err error) error        { return err }
 func third[A, B any](_ A, _ B, err error) error { return err }
 

@@ -43,10 +43,17 @@ func (a *App) ListRefunds(ctx context.Context, c Call, id customers.ID, before i
 	return page, false, nil
 }
 
-// Operation returns the outcome under a key of the caller. known is false when
-// the ledger could not be asked; a key that led to nothing is NOT_FOUND.
+// OperationScopes are the scopes any of which is enough to look an operation of
+// one's own up: who may write may know what became of it.
+func OperationScopes() []access.Scope {
+	return []access.Scope{access.RefundRead, access.RefundWrite, access.InvoiceRoute}
+}
+
+// Operation returns the outcome under a key of the caller, who has one of
+// [OperationScopes]. known is false when the ledger could not be asked; a key
+// that led to nothing is NOT_FOUND.
 func (a *App) Operation(ctx context.Context, c Call, key operation.Key) (out ledger.Outcome, known bool, err error) {
-	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
+	if err := access.PermitAny(c.Principal, access.Free, OperationScopes()...); err != nil {
 		return ledger.Outcome{}, false, err
 	}
 	ctx, stop := context.WithTimeout(ctx, a.CallTimeout)
@@ -191,21 +198,22 @@ func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 	if err := v.subject(ctx, vendor.ID.Subject(), vendor.Head, h, h.Beside, h.Compare); err != nil || v.Broken != nil {
 		return err
 	}
-	for page := range slices.Chunk(h.States(), statesPage) {
-		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
-		if err != nil {
-			return err
-		}
-		again, err := v.app.Ledger.Load(ctx, v.tenant, vendor.ID.Ref())
-		if err != nil {
-			return err
-		}
-		if now, ok := ledger.Get[payables.Vendor](again, vendor.ID.Ref()); !ok || now.Head != vendor.Head {
-			return nil
-		}
-		for _, ref := range page {
-			if err := h.CompareState(view, ref); err != nil {
-				return v.found(err)
+	for _, part := range []struct {
+		refs    func() []ledger.Ref
+		compare func(ledger.View, ledger.Ref) error
+	}{{h.States, h.CompareState}, {h.Numbers, h.CompareNumber}} {
+		for page := range slices.Chunk(part.refs(), statesPage) {
+			view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+			if err != nil {
+				return err
+			}
+			if now, err := v.app.vendor(ctx, v.tenant, vendor.ID); err != nil || now.Head != vendor.Head {
+				return err
+			}
+			for _, ref := range page {
+				if err := part.compare(view, ref); err != nil {
+					return v.found(err)
+				}
 			}
 		}
 	}

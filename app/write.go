@@ -93,14 +93,15 @@ func (a *App) keyFirst(ctx context.Context, c Call, refused error) error {
 
 // unknown says what to do when nobody knows whether the write happened. A
 // repeat under the host's key is safe, and the host's to make: a model can send
-// no key, so that its repeat is a second write.
+// no key, so that its repeat is a second write. A server that has a tool to look
+// the key up adds that.
 func unknown(c Call) error {
 	if !c.Minted {
 		f := fault.New(fault.OutcomeUnknown, "outcome_unknown",
-			"The answer of the ledger was lost, so this may or may not have happened. Do not send it again yourself. The host can repeat it safely under its operation key %s; get_operation tells what became of it.", c.Key)
+			"The answer of the ledger was lost, so this may or may not have happened. Do not send it again yourself. The host can repeat it safely under its operation key %s.", c.Key)
 		f.Retryable = true
 		return f
 	}
 	return fault.New(fault.OutcomeUnknown, "outcome_unknown",
-		"The answer of the ledger was lost, so this may or may not have happened. Do not send it again. Look the operation key %s up with get_operation, or ask the operator.", c.Key)
+		"The answer of the ledger was lost, so this may or may not have happened. Do not send it again. What became of it is on record under the operation key %s: ask the operator.", c.Key)
 }

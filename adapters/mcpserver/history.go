@@ -87,11 +87,11 @@ func historyTools() []tool {
 			Run: listRefunds,
 		}),
 		declare(declaration[getOperationIn, getOperationOut]{
-			Name: "get_operation", Toolset: "history", Title: "Look up an operation",
+			Name: lookUpTool, Toolset: "history", Title: "Look up an operation",
 			About: "Find out what became of a call whose answer was lost, by its operation key. " +
 				"Returns done with the result, or unknown if the ledger could not be asked. " +
 				"A key under which nothing happened is answered with an error NOT_FOUND. Changes nothing. Shows your own operations only.",
-			Scope: access.RefundRead, Idempotent: true,
+			Scope: app.OperationScopes()[0], Or: app.OperationScopes()[1:], Idempotent: true,
 			Run: getOperation,
 		}),
 		declare(declaration[verifyLedgerIn, verifyLedgerOut]{

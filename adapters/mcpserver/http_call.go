@@ -303,7 +303,7 @@ func (s *Server) missingScope(who access.Principal, name string) access.Scope {
 	if !known {
 		return access.Scope{}
 	}
-	d, _ := errors.AsType[*access.Denied](access.Permit(who, t.scope, t.plan))
+	d, _ := errors.AsType[*access.Denied](t.permit(who))
 	if d == nil {
 		return access.Scope{}
 	}

@@ -42,6 +42,9 @@ const (
 // codeDenied is the JSON-RPC error of a missing scope or plan.
 const codeDenied = -32001
 
+// lookUpTool tells what became of a call whose answer was lost.
+const lookUpTool = "get_operation"
+
 // unknownTool stands for every tool there is not, where tools are counted.
 const unknownTool = "unknown"
 
@@ -176,7 +179,7 @@ func (s desk) protocol() *mcp.Server {
 // listed reports whether tools/list shows the tool to the principal.
 func (s desk) listed(name string) bool {
 	t, known := s.tools[name]
-	return known && access.Permit(s.principal, t.scope, t.plan) == nil
+	return known && t.permit(s.principal) == nil
 }
 
 // ServeStdio serves one session of a principal until in ends or ctx does. What
@@ -285,7 +288,7 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 		traced(outcome)
 		r.log(ctx, s.options.Log, a, level, outcome, reason)
 	}()
-	if err := access.Permit(s.principal, t.scope, t.plan); err != nil {
+	if err := t.permit(s.principal); err != nil {
 		return a, denied(err)
 	}
 	var found []fault.Issue
@@ -313,6 +316,11 @@ func (s desk) answer(ctx context.Context, call toolCall) (a answer, failed *json
 	if a.refused = fault.Of(err); fault.CodeOf(err) != fault.Internal {
 		if err != error(a.refused) {
 			r.trouble = err
+		}
+		if a.refused.Code == fault.OutcomeUnknown && s.listed(lookUpTool) {
+			told := *a.refused
+			told.Message += " Look it up with " + lookUpTool + " first."
+			a.refused = &told
 		}
 		return a, nil
 	}

@@ -431,8 +431,54 @@ func TestALostAnswerSaysWhatToDo(t *testing.T) {
 	}
 	minted := callTool(t, s, "trigger_refund", ten, "")
 	key, _ := minted.Meta[MetaKey].(string)
-	if code, _, retryable := minted.refusal(t); code != "OUTCOME_UNKNOWN" || retryable || key == "" || !strings.Contains(minted.Content[0].Text, "Do not send it again. Look the operation key "+key+" up") {
+	if code, _, retryable := minted.refusal(t); code != "OUTCOME_UNKNOWN" || retryable || key == "" || !strings.Contains(minted.Content[0].Text, "Do not send it again. What became of it is on record under the operation key "+key+": ask the operator.") {
 		t.Errorf("with a key of ours: %s, retryable %v: %s", code, retryable, minted.Content[0].Text)
+	}
+}
+
+// A lost answer names the tool that finds it, where there is one.
+func TestALostAnswerNamesNoToolThatIsNotThere(t *testing.T) {
+	lost := func(context.Context) (ledger.Outcome, error) {
+		return ledger.Outcome{}, fault.New(fault.OutcomeUnknown, "outcome_unknown", "lost")
+	}
+	route := proper["route_exception"].there
+	for _, tt := range []struct {
+		toolsets []string
+		scopes   access.Scopes
+		tool     string
+		call     string
+		named    bool
+	}{
+		{[]string{"refunds"}, access.AgentScopes(), "trigger_refund", ten, false},
+		{[]string{"payables"}, access.AgentScopes(), "route_exception", route, false},
+		{[]string{"refunds", "history"}, access.AgentScopes(), "trigger_refund", ten, true},
+		{[]string{"payables", "history"}, access.AgentScopes(), "route_exception", route, true},
+		{[]string{"payables", "history"}, access.ScopesOf(access.InvoiceRead, access.InvoiceRoute), "route_exception", route, true},
+	} {
+		s := newServerFor(t, principal(t, "default", "local", access.Pro, tt.scopes), func(o *Options) { o.Toolsets = tt.toolsets })
+		a := *s.app
+		a.Ledger = brokenLedger{a.Ledger, lost}
+		s.app = &a
+		for _, meta := range []string{"", keyed(`"k1"`)} {
+			out := callTool(t, s, tt.tool, tt.call, meta)
+			if code, _, _ := out.refusal(t); code != "OUTCOME_UNKNOWN" || strings.Contains(string(out.raw), lookUpTool) != tt.named || s.listed(lookUpTool) != tt.named {
+				t.Errorf("%v: %s", tt.toolsets, out.raw)
+			}
+		}
+	}
+}
+
+// Who may only decide about invoices finds its own decision again, and nothing else.
+func TestALostDecisionIsFoundWithoutTheScopesOfRefunds(t *testing.T) {
+	s := newServerFor(t, principal(t, "default", "local", access.Free, access.ScopesOf(access.InvoiceRead, access.InvoiceRoute)), nil)
+	if out := callTool(t, s, "route_exception", proper["route_exception"].there, keyed(`"k1"`)); out.failed != nil || out.IsError {
+		t.Fatal(out.raw)
+	}
+	if out := callTool(t, s, "get_operation", `{"operation_key":"k1"}`, ""); out.failed != nil || out.IsError || !strings.Contains(string(out.raw), `"decision":{"invoiceId":"INV-1001"`) {
+		t.Errorf("it answers %s %+v", out.raw, out.failed)
+	}
+	if got := names(t, s); got != "get_invoice get_ledger_summary get_operation get_vendor_statement list_invoices match_invoice_to_po route_exception" {
+		t.Errorf("it lists %s", got)
 	}
 }
 

@@ -28,7 +28,9 @@ type declaration[In, Out any] struct {
 	// whether anything changes.
 	About string
 	Scope access.Scope
-	Plan  access.Plan
+	// Or are scopes each of which will do as well as Scope.
+	Or   []access.Scope
+	Plan access.Plan
 	// Changes: the tool changes state. Such a tool runs under an operation key
 	// and does not exist on a read-only server.
 	Changes bool
@@ -44,7 +46,8 @@ type declaration[In, Out any] struct {
 // tool is a declaration made ready: what can be worked out once is.
 type tool struct {
 	name, toolset, title, about      string
-	scope                            access.Scope
+	scope                            access.Scope   // what is told to be missing
+	scopes                           []access.Scope // of which any will do, scope the first
 	plan                             access.Plan
 	changes, destructive, idempotent bool
 
@@ -68,7 +71,7 @@ func declare[In, Out any](d declaration[In, Out]) tool {
 	decoder := strictjson.Compile[In]("arguments")
 	rules := compileRules[In]()
 	return tool{
-		name: d.Name, toolset: d.Toolset, title: d.Title, about: d.About, scope: d.Scope, plan: d.Plan,
+		name: d.Name, toolset: d.Toolset, title: d.Title, about: d.About, scope: d.Scope, scopes: append([]access.Scope{d.Scope}, d.Or...), plan: d.Plan,
 		changes: d.Changes, destructive: d.Destructive, idempotent: d.Idempotent,
 		input: inputSchema[In](), output: outputSchema[Out](),
 		serve: func(ctx context.Context, a *app.App, c app.Call, args strictjson.Value, found []fault.Issue) (served, error) {
@@ -104,6 +107,9 @@ func encode(v any) ([]byte, error) {
 	return bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
+// permit returns nil if the principal may use the tool, else an [access.Denied].
+func (t tool) permit(p access.Principal) error { return access.PermitAny(p, t.plan, t.scopes...) }
+
 // listing is the tool as tools/list shows it.
 func (t tool) listing() *mcp.Tool {
 	closed := false
@@ -136,8 +142,12 @@ func Toolsets() []string {
 	return names
 }
 
-// Row is one tool in the README's table.
-type Row struct{ Name, Toolset, Title, Scope, Changes string }
+// Row is one tool in the README's table. Any of the scopes will do.
+type Row struct {
+	Name, Toolset, Title string
+	Scopes               []string
+	Changes              string
+}
 
 // Table returns a row for each tool, for the README.
 func Table() []Row {
@@ -147,7 +157,11 @@ func Table() []Row {
 		if t.changes {
 			changes = "yes"
 		}
-		rows = append(rows, Row{t.name, t.toolset, t.title, t.scope.String(), changes})
+		var scopes []string
+		for _, s := range t.scopes {
+			scopes = append(scopes, s.String())
+		}
+		rows = append(rows, Row{t.name, t.toolset, t.title, scopes, changes})
 	}
 	return rows
 }

@@ -286,3 +286,14 @@ func Permit(p Principal, scope Scope, plan Plan) error {
 	}
 	return nil
 }
+
+// PermitAny is [Permit] where any of the scopes will do. Without one of them it
+// is the first that is missing.
+func PermitAny(p Principal, plan Plan, scopes ...Scope) error {
+	for _, s := range scopes {
+		if p.scopes.Has(s) {
+			return Permit(p, s, plan)
+		}
+	}
+	return &Denied{Scope: append(scopes, Scope{})[0]}
+}
