@@ -100,6 +100,14 @@ type InvoiceFilter struct {
 	Undecided bool
 }
 
+// Tolerances is what a ledger has beside [Payables] that decides by itself,
+// under a tolerance of its own: whoever shows a match shows it under this one.
+type Tolerances interface {
+	// Tolerance returns how far the invoiced prices of the tenant may differ from
+	// ordered ones.
+	Tolerance(ctx context.Context, t access.Tenant) (payables.Tolerance, error)
+}
+
 // InvoiceSum is one line of a summary.
 type InvoiceSum struct {
 	Currency money.Currency

@@ -19,7 +19,10 @@ import (
 	"github.com/refundledger/refundledger/ports"
 )
 
-var _ ports.Payables = (*Client)(nil)
+var (
+	_ ports.Payables   = (*Client)(nil)
+	_ ports.Tolerances = (*Client)(nil)
+)
 
 // Why a service is of no use for payables. No repetition helps.
 var (
@@ -217,21 +220,30 @@ func (c *Client) LatestInvoices(ctx context.Context, t access.Tenant, v payables
 
 // SumInvoices implements ports.Payables.
 func (c *Client) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
-	a, err := c.get(ctx, t, "", restwire.SumInvoices, nil, nil)
+	return single(ctx, c, t, restwire.SumInvoices, restwire.SumsForm)
+}
+
+// Tolerance implements ports.Tolerances: the service's, under which it decides.
+func (c *Client) Tolerance(ctx context.Context, t access.Tenant) (payables.Tolerance, error) {
+	return single(ctx, c, t, restwire.GetPolicy, restwire.PolicyForm)
+}
+
+// single reads what there is one of for each tenant.
+func single[R, W any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, f restwire.Form[R, W]) (r R, err error) {
+	a, err := c.get(ctx, t, "", resource, nil, nil)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if a == nil {
-		return nil, c.unreadable(restwire.SumInvoices.Name, errors.New("the sums are not there"))
+		return r, c.unreadable(resource.Name, errors.New("it is not there"))
 	}
-	err = a.isJSON()
-	if err == nil {
-		var sums []ports.InvoiceSum
-		if sums, err = restwire.SumsForm.Read(a.body, t); err == nil {
-			return sums, nil
+	if err = a.isJSON(); err == nil {
+		if r, err = f.Read(a.body, t); err == nil {
+			return r, nil
 		}
 	}
-	return nil, c.unreadable(restwire.SumInvoices.Name, err)
+	var none R
+	return none, c.unreadable(resource.Name, err)
 }
 
 // ListReceipts implements ports.Payables.

@@ -7,14 +7,19 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/restclient/internal/faulty"
+	"github.com/refundledger/refundledger/adapters/restserver"
 	"github.com/refundledger/refundledger/adapters/system"
+	"github.com/refundledger/refundledger/app"
+	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -293,6 +298,68 @@ func TestAServiceWithoutPayables(t *testing.T) {
 				err := client.KeepsPayables(t.Context())
 				if (err == nil) != tt.may || tt.want != nil && !errors.Is(err, tt.want) || tt.want == nil && (errors.Is(err, restclient.ErrNoPayables) || errors.Is(err, restclient.ErrScope)) {
 					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Who shows a match shows it under the tolerance of the service, whatever the
+// own settings say.
+func TestAMatchIsUnderTheToleranceOfTheService(t *testing.T) {
+	over := must(payables.ParseInvoiceID("INV-1002")) // within the one, beyond the other
+	strict, wide := payables.Tolerance{}, payables.Tolerance{Percent: must(payables.ParsePercent("12.5")), Minor: 12_345}
+	for _, tt := range []struct {
+		service, own payables.Tolerance
+		exceptions   int
+	}{{strict, wide, 2}, {wide, strict, 1}} {
+		server, err := restserver.New(billed(t), restserver.Options{Tokens: tokens{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: quiet, Tolerance: tt.service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := newClient(t, serveQuietly(t, server).URL, "acme")
+		if got, err := client.Tolerance(t.Context(), acme); got != tt.service || err != nil {
+			t.Errorf("got %+v, %v, want %+v", got, err, tt.service)
+		}
+		a := &app.App{Ledger: client, Refunds: client, Payables: client, Journal: client, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: time.Minute, Tolerance: tt.own}
+		who := must(access.NewPrincipal(acme, "clerk", access.Human, access.ScopesOf(access.InvoiceRead, access.InvoiceRoute), access.Free, ""))
+		call := app.Call{Principal: who, Tool: "test", Key: must(operation.ParseKey("k"))}
+		m, err := a.MatchInvoice(t.Context(), call, over)
+		if err != nil || m.Tolerance != tt.service {
+			t.Fatalf("matched under %+v, %v", m.Tolerance, err)
+		}
+		if s, err := a.InvoiceSummary(t.Context(), call, usd); err != nil || s.Currencies[0].Exceptions[payables.PriceVariance] != tt.exceptions {
+			t.Errorf("the summary under %+v: %+v, %v", tt.service, s, err)
+		}
+		_, _, _, err = a.RouteInvoice(t.Context(), call, payables.Request{Invoice: over, Action: payables.Approve, Reason: payables.CleanMatch})
+		if (m.Recommendation == payables.Approve) != (err == nil) || (err == nil) != (tt.service == wide) {
+			t.Errorf("recommended %s, and then %v", m.Recommendation, err)
+		}
+	}
+}
+
+func TestTheToleranceOfAFaultyService(t *testing.T) {
+	for name, tt := range map[string]struct {
+		defect faulty.Defect
+		want   string
+	}{
+		"none":                       {faulty.Good, "done"},
+		"another tenant":             {faulty.Changes(`"acme"`, `"globex"`), unreliable},
+		"a percentage below nothing": {faulty.Changes(`"percent":"2"`, `"percent":"-2"`), unreliable},
+		"a percentage as a number":   {faulty.Changes(`"percent":"2"`, `"percent":2`), unreliable},
+		"a percentage spelled anew":  {faulty.Changes(`"percent":"2"`, `"percent":"2.0"`), unreliable},
+		"an amount below nothing":    {faulty.Changes(`"minor":500`, `"minor":-1`), unreliable},
+		"no amount":                  {faulty.Changes(`,"minor":500`, ``), unreliable},
+		"no such resource":           {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x","retryable":false}`), "error"},
+		"404 of a gateway":           {faulty.Answers(404, "text/html", `<html>`), unreliable},
+		"500":                        {faulty.Answers(500, "text/html", `<html>`), unreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				client, _ := piped(t, faulty.New(newServer(t, billed(t)), tt.defect), func(o *restclient.Options) { o.Timeout = callTime })
+				got, err := client.Tolerance(t.Context(), acme)
+				if said(ledger.Outcome{}, err) != tt.want || (err == nil) != (got == payables.DefaultTolerance()) {
+					t.Errorf("got %+v, %v, want %s", got, err, tt.want)
 				}
 			})
 		})

@@ -16,6 +16,7 @@ var payablesReads = []route{
 	whole(restwire.GetInvoice, restwire.InvoiceForm, invoiceRef),
 	part(restwire.GetInvoiceLines, restwire.InvoiceForm, invoiceRef),
 	{restwire.SumInvoices, sumInvoices},
+	{restwire.GetPolicy, getPolicy},
 	whole(restwire.GetOrder, restwire.OrderForm, orderRef),
 	part(restwire.GetOrderLines, restwire.OrderForm, orderRef),
 	{restwire.ListReceipts, listReceipts},
@@ -181,6 +182,14 @@ func sumInvoices(s *Server, r request, _ http.Header) (any, error) {
 	return restwire.SumsForm.Of(r.Tenant(), sums), nil
 }
 
+func getPolicy(s *Server, r request, _ http.Header) (any, error) {
+	return restwire.PolicyForm.Of(r.Tenant(), s.app.Tolerance), nil
+}
+
+// receiptChunk is how many receipts are loaded at once: each may have 10,000
+// lines, and a page is full with a few of those.
+const receiptChunk = 16
+
 func listReceipts(s *Server, r request, _ http.Header) (any, error) {
 	id, err := named(r, payables.ParseOrderID)
 	if err != nil {
@@ -190,12 +199,16 @@ func listReceipts(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.ListReceipts(r, r.Tenant(), id, r.query.Get("cursor"), limit+1)
+	after := func(x payables.Receipt) string { return x.ID.String() }
+	rows := inChunks(r.query.Get("cursor"), receiptChunk, limit+1, after, func(after string, n int) (list []payables.Receipt) {
+		list, err = s.store.ListReceipts(r, r.Tenant(), id, after, n)
+		return list
+	})
+	var out restwire.Receipts
+	out.Receipts, out.Next = pageOf(r.Tenant(), rows, limit, restwire.ReceiptForm, after)
 	if err != nil {
 		return nil, err
 	}
-	var out restwire.Receipts
-	out.Receipts, out.Next = page(r.Tenant(), rows, limit, restwire.ReceiptForm, func(x payables.Receipt) string { return x.ID.String() })
 	return out, nil
 }
 

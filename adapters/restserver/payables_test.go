@@ -1,16 +1,23 @@
 package restserver_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/restserver"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 func init() {
@@ -142,6 +149,11 @@ func TestWhatIsReadOfPayables(t *testing.T) {
 		"GET /v1/vendors/V-100/numbers/bill/1":                                           {"reader", 400, `"/kind"`},
 		"GET /v1/vendors/V-100/numbers/invoice/1":                                        {"reader", 404, `number_not_found`},
 		"GET /v1/invoice-sums":                                                           {"reader", 200, `{"currency":"EUR","kind":"invoice","status":"open","count":1,"totalMinor":"126000"}`},
+		"GET /v1/invoices?currency=EUR":                                                  {"reader", 200, `"EUR"`},
+		"GET /v1/invoices?currency=XAF":                                                  {"reader", 200, `{"invoices":[]}`},
+		"GET /v1/invoices?currency=eur":                                                  {"reader", 400, `"/currency"`},
+		"GET /v1/payables-policy":                                                        {"reader", 200, `{"tenant":"acme","priceTolerance":{"percent":"0","minor":0}}`},
+		"GET /v1/payables-policy?limit=1":                                                {"reader", 400, `"/query"`},
 		"GET /v1/journal?kind=vendor&limit=1":                                            {"reader", 200, `"subjectId":"V-100"`},
 		"GET /v1/journal?kind=vendor&after=CUST-00001/x":                                 {"reader", 400, `"/after"`},
 		"GET /v1/journal?kind=order":                                                     {"reader", 400, `"/kind"`},
@@ -156,6 +168,117 @@ func TestWhatIsReadOfPayables(t *testing.T) {
 		if got := w.ask(request, want.token, ""); got.status != want.status || !strings.Contains(got.body, want.holds) {
 			t.Errorf("%s: %d %s", request, got.status, got.body)
 		}
+	}
+}
+
+// loads counts the rows that a store is asked for.
+type loads struct {
+	restserver.Store
+	invoices, receipts, asked int
+}
+
+func (l *loads) LatestInvoices(ctx context.Context, t access.Tenant, v payables.VendorID, before int64, limit int) ([]payables.Invoice, error) {
+	list, err := l.Store.LatestInvoices(ctx, t, v, before, limit)
+	l.invoices += len(list)
+	return list, err
+}
+
+func (l *loads) ListReceipts(ctx context.Context, t access.Tenant, o payables.OrderID, after string, limit int) ([]payables.Receipt, error) {
+	list, err := l.Store.ListReceipts(ctx, t, o, after, limit)
+	l.receipts, l.asked = l.receipts+len(list), l.asked+1
+	return list, err
+}
+
+// withLoads counts what the world's store loads of what fill brought in.
+func withLoads(t *testing.T, fill ...ledger.Command) (*world, *loads) {
+	var counted loads
+	w := newWorld(t, func(restserver.Store) restserver.Store {
+		counted.Store = withDemo(t)(nil)
+		for n, cmd := range fill {
+			op := operation.Operation{ID: system.IDs{}.NewID(), Tenant: acme, Principal: "seed", Tool: "test", Key: must(operation.ParseKey(fmt.Sprintf("fill-%d", n))), At: system.Clock{}.Now().UTC().Truncate(time.Millisecond)}
+			if _, err := counted.Do(t.Context(), op, cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return &counted
+	})
+	return w, &counted
+}
+
+// A page far down a list costs what one at its beginning does.
+func TestAPageOfTheLatestLoadsThatPage(t *testing.T) {
+	w, counted := withLoads(t)
+	for cursor, want := range map[string]string{"": "INV-1010", "?cursor=2": "INV-1001"} {
+		counted.invoices = 0
+		query := "?limit=1"
+		if cursor != "" {
+			entered := int64(w.ask("GET /v1/invoices?vendor=V-100&limit=2", "reader", "").json["invoices"].([]any)[1].(map[string]any)["entered"].(float64))
+			query = fmt.Sprintf("?limit=1&cursor=%d", entered)
+		}
+		got := w.ask("GET /v1/vendors/V-100/invoices"+query, "reader", "")
+		if rows, _ := got.json["invoices"].([]any); len(rows) != 1 || rows[0].(map[string]any)["id"] != want || counted.invoices > 2 {
+			t.Errorf("%s loads %d invoices: %d %s", query, counted.invoices, got.status, got.body)
+		}
+	}
+}
+
+// What is loaded of receipts is what a page shows, and one chunk at most.
+func TestAPageOfReceiptsLoadsAChunkMoreAtMost(t *testing.T) {
+	const many, chunk = 100, 16
+	vendor, id := must(payables.ParseVendorID("V-100")), must(payables.ParseOrderID("PO-LONG"))
+	usd, day := must(money.ParseCurrency("USD")), must(payables.ParseDate("2026-03-01"))
+	unit, one := must(payables.ParseUnit("EA")), must(payables.ParseQuantity("1"))
+	order := payables.Order{ID: id, Vendor: vendor, Currency: usd, FreightLimit: money.FromMinor(0, usd)}
+	var lines []payables.ReceiptLine
+	for n := range 3000 {
+		order.Lines = append(order.Lines, payables.OrderLine{Line: n + 1, SKU: must(payables.ParseSKU("S")), Unit: unit, Quantity: one, UnitPrice: money.FromMinor(1, usd)})
+		lines = append(lines, payables.ReceiptLine{OrderLine: n + 1, Quantity: one, Unit: unit})
+	}
+	fill := []ledger.Command{payables.ImportOrders{Orders: []payables.Order{order}}}
+	for n := range many {
+		of := lines[:1]
+		if n%25 == 20 { // a long one now and then, and then nothing but long ones
+			of = lines
+		}
+		if n >= many-chunk {
+			of = lines
+		}
+		fill = append(fill, payables.ImportReceipts{Receipts: []payables.Receipt{{ID: must(payables.ParseReceiptID(fmt.Sprintf("LONG-%03d", n))), Order: id, Vendor: vendor, Movement: payables.Received, ReceivedAt: day, Lines: of}}})
+	}
+	w, counted := withLoads(t, fill...)
+	var ids []string
+	for cursor := ""; ; {
+		counted.receipts = 0
+		got := w.ask("GET /v1/purchase-orders/PO-LONG/receipts?limit=1000"+cursor, "reader", "")
+		rows, ok := got.json["receipts"].([]any)
+		if got.status != 200 || !ok || len(rows) == 0 {
+			t.Fatalf("%d %.200s", got.status, got.body)
+		}
+		for _, r := range rows {
+			ids = append(ids, r.(map[string]any)["id"].(string))
+		}
+		if counted.receipts > len(rows)+chunk {
+			t.Errorf("%d receipts were loaded to show %d", counted.receipts, len(rows))
+		}
+		next, more := got.json["next"].(string)
+		if !more {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(next)
+	}
+	if len(ids) != many || !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != many {
+		t.Errorf("%d receipts: %v", len(ids), ids)
+	}
+	// A limit ends it too, also where chunks meet.
+	for _, limit := range []int{1, chunk - 1, chunk, chunk + 1} {
+		got := w.ask(fmt.Sprintf("GET /v1/purchase-orders/PO-LONG/receipts?limit=%d", limit), "reader", "")
+		if rows, _ := got.json["receipts"].([]any); len(rows) != limit || got.json["next"] != ids[limit-1] {
+			t.Errorf("limit %d: %d rows, next %v", limit, len(rows), got.json["next"])
+		}
+	}
+	got := w.ask("GET /v1/purchase-orders/PO-LONG/receipts?limit=1&cursor="+ids[many-1], "reader", "")
+	if got.body != `{"receipts":[]}` {
+		t.Errorf("behind the last: %d %s", got.status, got.body)
 	}
 }
 

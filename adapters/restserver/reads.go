@@ -3,6 +3,7 @@ package restserver
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -148,19 +149,46 @@ func lookUp[R ledger.Record](s *Server, r request, named func(request) (ref ledg
 // there are more. A page ends after limit rows or MaxPageBytes, whatever one row
 // has; then next is where the one after it begins, as after its last row.
 func page[R, W any](t access.Tenant, rows []R, limit int, f restwire.Form[R, W], after func(R) string) (shown []W, next *string) {
-	shown = make([]W, 0, min(len(rows), limit))
+	return pageOf(t, slices.Values(rows), limit, f, after)
+}
+
+// pageOf is page, of rows that are asked for only as long as the page has room.
+func pageOf[R, W any](t access.Tenant, rows iter.Seq[R], limit int, f restwire.Form[R, W], after func(R) string) (shown []W, next *string) {
+	shown = []W{}
 	bytes := 0
 	var scratch []byte
-	for i, row := range rows {
+	var last R
+	for row := range rows {
 		if len(shown) == limit {
-			return shown, new(after(rows[i-1]))
+			return shown, new(after(last))
 		}
 		w := f.Of(t, row)
 		scratch = restwire.Append(scratch[:0], w)
-		if bytes += len(scratch) + 1; bytes > restwire.MaxPageBytes && i > 0 {
-			return shown, new(after(rows[i-1]))
+		if bytes += len(scratch) + 1; bytes > restwire.MaxPageBytes && len(shown) > 0 {
+			return shown, new(after(last))
 		}
-		shown = append(shown, w)
+		shown, last = append(shown, w), row
 	}
 	return shown, nil
+}
+
+// inChunks gives up to most rows, loaded chunk by chunk as they are asked for.
+// They begin behind the id from, and end with what load returns short of n.
+func inChunks[R any](from string, chunk, most int, id func(R) string, load func(after string, n int) []R) iter.Seq[R] {
+	return func(yield func(R) bool) {
+		for most > 0 {
+			n := min(chunk, most)
+			rows := load(from, n)
+			for _, row := range rows {
+				if !yield(row) {
+					return
+				}
+			}
+			if len(rows) < n {
+				return
+			}
+			most -= n
+			from = id(rows[n-1])
+		}
+	}
 }

@@ -210,6 +210,18 @@ type InvoiceSum struct {
 	TotalMinor string `json:"totalMinor" pattern:"^(0|[1-9][0-9]*)$" doc:"The sum of their totals, in minor units: digits in a text, since it may be more than 64 bits hold."`
 }
 
+// PayablesPolicy is what decisions about invoices are made under.
+type PayablesPolicy struct {
+	Tenant         string         `json:"tenant" doc:"The tenant it is for."`
+	PriceTolerance PriceTolerance `json:"priceTolerance" doc:"How far an invoiced unit price may differ from the ordered one. Both bounds must hold."`
+}
+
+// PriceTolerance is how far a price may differ.
+type PriceTolerance struct {
+	Percent string `json:"percent" pattern:"^[0-9]+(\\.[0-9]+)?$" doc:"Of the ordered price."`
+	Minor   int64  `json:"minor" minimum:"0" doc:"In minor units, for one unit of the order's line."`
+}
+
 // How they are sent.
 var (
 	VendorForm  = form("the vendor", vendorOf, Vendor.record)
@@ -234,6 +246,7 @@ var (
 	HeaderPages  = pages(HeaderForm, func(p Invoices) ([]Invoice, *string) { return p.Invoices, p.Next })
 	DecisionForm = form("the decision", decisionOf, Decision.record)
 	ClaimForm    = form("the number", claimOf, NumberClaim.record)
+	PolicyForm   = form("the policy", policyOf, PayablesPolicy.record)
 	SumsForm     = form("the sums", sumsOf, InvoiceSums.record)
 )
 
@@ -271,6 +284,11 @@ var (
 		Name: "invoices.sums", Path: "/v1/invoice-sums", Title: "Sum up the invoices",
 		About: "How many invoices there are and their total, for each currency, kind and status.",
 		Scope: access.InvoiceRead, Answer: reflect.TypeFor[InvoiceSums](),
+	}
+	GetPolicy = Read{
+		Name: "payables.policy", Path: "/v1/payables-policy", Title: "Look up what decisions are made under",
+		About: "A match that is computed elsewhere agrees with the decisions only under the same tolerance.",
+		Scope: access.InvoiceRead, Answer: reflect.TypeFor[PayablesPolicy](),
 	}
 	GetOrder = Read{
 		Name: "orders.get", Path: "/v1/purchase-orders/{id}", Title: "Look up a purchase order",
@@ -707,6 +725,18 @@ func canonical[T fmt.Stringer](parse func(string) (T, error)) func(string) (T, e
 		}
 		return v, err
 	}
+}
+
+func policyOf(t access.Tenant, p payables.Tolerance) PayablesPolicy {
+	return PayablesPolicy{t.String(), PriceTolerance{p.Percent.String(), p.Minor}}
+}
+
+func (w PayablesPolicy) record(t access.Tenant) (payables.Tolerance, error) {
+	r := reader{}
+	p := payables.Tolerance{Percent: read(&r, w.PriceTolerance.Percent, canonical(payables.ParsePercent)), Minor: w.PriceTolerance.Minor}
+	r.want(w.Tenant == t.String(), "the policy is of another tenant")
+	r.want(p.Minor >= 0, "the tolerance is below nothing")
+	return p, r.err
 }
 
 func isAmount(minor int64) bool { return minor >= 0 && minor <= payables.MaxMinor }

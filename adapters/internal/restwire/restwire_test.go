@@ -187,6 +187,7 @@ func FuzzAnswers(f *testing.F) {
 		_, _ = ReceiptForm.Read(doc, acme)
 		_, _ = ClaimForm.Read(doc, acme)
 		_, _ = SumsForm.Read(doc, acme)
+		_, _ = PolicyForm.Read(doc, acme)
 		_, _, _ = HeaderPages.Read(doc, acme)
 		for _, c := range Commands() {
 			_, _ = c.Read(func(string) string { return "1" }, doc)
