@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 
@@ -97,6 +98,7 @@ type receiptOut struct {
 	Kind       string        `json:"kind" enum:"receipt,return" jsonschema:"Goods that came in, or went back."`
 	ReceivedAt string        `json:"receivedAt" jsonschema:"The day."`
 	Lines      []receiptLine `json:"lines" jsonschema:"The lines of the order that the invoice bills, at most 20."`
+	MoreLines  int64         `json:"moreLines" jsonschema:"How many other lines the receipt has."`
 }
 
 type receiptLine struct {
@@ -116,7 +118,7 @@ type finding struct {
 type findingDetails struct {
 	Expected *string   `json:"expected,omitempty" jsonschema:"What the order, the receipts or the sums say, exact."`
 	Found    *string   `json:"found,omitempty" jsonschema:"What the invoice says, exact."`
-	Invoices *[]string `json:"invoices,omitempty" jsonschema:"Other invoices that the finding is about."`
+	Invoices *[]string `json:"invoices,omitempty" jsonschema:"Other invoices that the finding is about, at most 10."`
 }
 
 type matchOut struct {
@@ -242,6 +244,7 @@ func payablesTools() []tool {
 			Name: "match_invoice_to_po", Toolset: "payables", Title: "Match an invoice",
 			About: "Compare one invoice with its purchase order and the goods received, before you decide about it. " +
 				"Returns the findings with their severity, whether one is blocking, and a recommendation: approve, hold or reject. " +
+				fmt.Sprintf("For COMPETING_CLAIM it looks at no more than %d other open invoices of the order, in order of id. ", app.MaxRivals) +
 				"Changes nothing, and decides nothing: route_exception matches again. An unknown id is answered with an error.",
 			Scope: access.InvoiceRead, Idempotent: true,
 			Run: matchInvoice,
@@ -358,6 +361,7 @@ func getInvoice(ctx context.Context, a *app.App, c app.Call, in invoiceIn) (invo
 				receipt.Lines = append(receipt.Lines, receiptLine{int64(l.OrderLine), json.Number(l.Quantity.String()), l.Unit.String()})
 			}
 		}
+		receipt.MoreLines = int64(len(r.Lines) - len(receipt.Lines))
 		out.Receipts = append(out.Receipts, receipt)
 	}
 	return out, false, nil

@@ -63,6 +63,19 @@ func billed(vendor payables.VendorID, id, number string, n int) (payables.Order,
 	return o, i
 }
 
+// received is a receipt of the lines first to last of an order, and of one more.
+func received(o payables.Order, first, last, more int) payables.Receipt {
+	r := payables.Receipt{Movement: payables.Received, Order: o.ID, Vendor: o.Vendor}
+	r.ID, _ = payables.ParseReceiptID("GR-1")
+	r.ReceivedAt, _ = payables.ParseDate("2026-03-30")
+	few, _ := payables.ParseQuantity("0.5")
+	for line := first; line <= last; line++ {
+		r.Lines = append(r.Lines, payables.ReceiptLine{OrderLine: line, Quantity: few, Unit: o.Lines[0].Unit})
+	}
+	r.Lines = append(r.Lines, payables.ReceiptLine{OrderLine: more, Quantity: few, Unit: o.Lines[0].Unit})
+	return r
+}
+
 // An answer is read by a model: rows are short, and long documents are shown in part.
 func TestWhatIsShownOfInvoicesIsBounded(t *testing.T) {
 	s := newServer(t, nil)
@@ -77,6 +90,7 @@ func TestWhatIsShownOfInvoicesIsBounded(t *testing.T) {
 	bring(t, s,
 		payables.ImportVendors{Vendors: []payables.Vendor{{ID: vendor, Name: "Longest"}}},
 		payables.ImportOrders{Orders: []payables.Order{o}},
+		payables.ImportReceipts{Receipts: []payables.Receipt{received(o, 1, maxReceiptLines+2, payables.MaxLines)}},
 		payables.ImportInvoices{Invoices: []payables.Invoice{i}})
 
 	var list struct{ Invoices []json.RawMessage }
@@ -97,12 +111,19 @@ func TestWhatIsShownOfInvoicesIsBounded(t *testing.T) {
 			Lines     []json.RawMessage
 			MoreLines int
 		}
+		Receipts []struct {
+			Lines     []json.RawMessage
+			MoreLines int
+		}
 	}
 	out = callTool(t, s, "get_invoice", argument, "")
 	if err := json.Unmarshal(structured(t, out), &shown); err != nil || len(structured(t, out)) > most ||
 		len(shown.Lines) != maxShownLines || shown.MoreLines != payables.MaxLines-maxShownLines ||
 		len(shown.PurchaseOrder.Lines) != maxShownLines || shown.PurchaseOrder.MoreLines != payables.MaxLines-maxShownLines {
 		t.Errorf("%v, %d bytes, %d lines of the invoice and %d of the order", err, len(structured(t, out)), len(shown.Lines), len(shown.PurchaseOrder.Lines))
+	}
+	if r := shown.Receipts; len(r) != 1 || len(r[0].Lines) != maxReceiptLines || r[0].MoreLines != 3 { // two of them are of lines that are shown
+		t.Errorf("the receipts are %s", out.raw)
 	}
 
 	var matched struct {
@@ -111,7 +132,7 @@ func TestWhatIsShownOfInvoicesIsBounded(t *testing.T) {
 		Blocking     bool
 	}
 	out = callTool(t, s, "match_invoice_to_po", argument, "")
-	// Nothing is received, all prices vary, and the total is another.
+	// Nothing or too little is received, all prices vary, and the total is another.
 	if err := json.Unmarshal(structured(t, out), &matched); err != nil || len(structured(t, out)) > most || !matched.Blocking ||
 		len(matched.Findings) != payables.MaxFindings || matched.MoreFindings != 2*payables.MaxLines+1-payables.MaxFindings {
 		t.Errorf("%v, %d bytes, %d findings and %d more", err, len(structured(t, out)), len(matched.Findings), matched.MoreFindings)

@@ -171,9 +171,33 @@ func TestPermit(t *testing.T) {
 	}
 }
 
+// Any of the scopes will do; without all of them the first is missing.
+func TestPermitAny(t *testing.T) {
+	for _, tt := range []struct {
+		plan  access.Plan
+		has   access.Scope
+		wants []access.Scope
+		want  string
+	}{
+		{access.Free, access.RefundRead, []access.Scope{access.RefundRead, access.RefundWrite}, ""},
+		{access.Free, access.RefundWrite, []access.Scope{access.RefundRead, access.RefundWrite}, ""},
+		{access.Free, access.CustomerRead, []access.Scope{access.RefundRead, access.RefundWrite}, "scope: The scope refund:read is needed to use this tool."},
+		{access.Pro, access.RefundWrite, []access.Scope{access.RefundRead, access.RefundWrite}, "plan: Upgrade to PRO plan to use this tool."},
+	} {
+		who := must(access.NewPrincipal(acme, "bot", access.Agent, access.ScopesOf(tt.has), access.Free, ""))
+		got := ""
+		if d, ok := errors.AsType[*access.Denied](access.PermitAny(who, tt.plan, tt.wants...)); ok {
+			got = d.Reason() + ": " + d.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%v of %v on %s: %q, want %q", tt.has, tt.wants, tt.plan, got, tt.want)
+		}
+	}
+}
+
 func TestNoScopePermitsNothing(t *testing.T) {
 	everything := must(access.NewPrincipal(acme, "lee", access.Human, access.ScopesOf(everyScope()...), access.Pro, ""))
-	if access.Permit(everything, access.Scope{}, access.Free) == nil {
+	if access.Permit(everything, access.Scope{}, access.Free) == nil || access.PermitAny(everything, access.Free) == nil || access.PermitAny(everything, access.Free, access.Scope{}) == nil {
 		t.Fatal("a tool that forgot its scope is open")
 	}
 }
