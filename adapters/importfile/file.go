@@ -27,10 +27,16 @@ const (
 	JSONLines
 )
 
-// FormatOf tells the format from a file's name, and of stdin ("-") from nothing:
-// there it is JSON Lines if the first byte is a brace.
+// mark is what spreadsheets and editors put in front of UTF-8.
+const mark = "\ufeff"
+
+// Sniff is how many bytes of the beginning [FormatOf] looks at.
+const Sniff = len(mark) + 1
+
+// FormatOf tells the format from a file's name, and of stdin ("-") from its
+// first bytes: it is JSON Lines if it begins with a brace.
 func FormatOf(name string, first []byte) Format {
-	if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".ndjson") || len(first) > 0 && first[0] == '{' {
+	if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".ndjson") || bytes.HasPrefix(bytes.TrimPrefix(first, []byte(mark)), []byte("{")) {
 		return JSONLines
 	}
 	return CSV
@@ -112,6 +118,11 @@ func (w *wrong) amount(field string, literal strictjson.Number, c money.Currency
 // read, now and then. An error says that r could not be read. One record more
 // than an import may hold ends it: nothing more needs to be read.
 func (d form[R, T]) read(r io.Reader, f Format, progress func(lines int)) (File[T], error) {
+	unmarked := bufio.NewReader(r)
+	if first, _ := unmarked.Peek(len(mark)); string(first) == mark { // an error comes again
+		_, _ = unmarked.Discard(len(mark))
+	}
+	r = unmarked
 	if f == JSONLines {
 		return d.readJSONLines(r, progress)
 	}
@@ -163,22 +174,24 @@ func (d form[R, T]) readCSV(r io.Reader, progress func(int)) (File[T], error) {
 	table.FieldsPerRecord = -1 // a wrong number of fields is a bad line, not the end
 	table.ReuseRecord = true
 	header, err := table.Read()
-	if err == io.EOF {
+	switch parse := (*csv.ParseError)(nil); {
+	case err == io.EOF:
 		file.bad(1, "the file is empty")
 		return file, nil
-	}
-	if err != nil {
+	case errors.As(err, &parse):
+		file.bad(parse.StartLine, "the header: "+parse.Err.Error())
+		return file, nil
+	case err != nil:
 		return file, err
 	}
 	header = slices.Clone(header)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets put it there
 	set, ok := d.setters(header)
 	if !ok {
 		var names []string
 		for _, c := range d.columns {
 			names = append(names, c.name)
 		}
-		file.bad(1, fmt.Sprintf("the header must name exactly the columns %s, not %s", strings.Join(names, ", "), strings.Join(header, ", ")))
+		file.bad(1, fmt.Sprintf("the header must name exactly the columns %s, not %s", strings.Join(names, ", "), excerpt(strings.Join(header, ", "))))
 		return file, nil
 	}
 	for {
@@ -207,6 +220,16 @@ func (d form[R, T]) readCSV(r io.Reader, progress func(int)) (File[T], error) {
 		}
 		d.add(&file, line, row)
 	}
+}
+
+// maxExcerpt is how much of a header that is none is shown, in bytes.
+const maxExcerpt = 200
+
+func excerpt(s string) string {
+	if len(s) <= maxExcerpt {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxExcerpt], "") + "..."
 }
 
 // setters puts the columns in the order of the header; ok is false unless it

@@ -103,7 +103,7 @@ func loadFile[T any](in *loading, path string, read func(io.Reader, Format, func
 	if err != nil {
 		return err
 	}
-	key, err := operation.ParseKey("load-" + strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	key, err := operation.ParseKey("load-" + strings.ReplaceAll(filepath.Base(path), ".", "-")) // vendors.csv and vendors.jsonl are two
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func readFile[T any](c console, name string, read func(io.Reader, importfile.For
 		}
 	}
 	buffered := bufio.NewReader(in)
-	first, err := buffered.Peek(1)
+	first, err := buffered.Peek(importfile.Sniff)
 	if err != nil && err != io.EOF {
 		return none, err
 	}
