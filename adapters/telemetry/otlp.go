@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -85,7 +86,7 @@ func (o *otlp) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error 
 		if parent := s.Parent().SpanID(); parent.IsValid() {
 			all[i].Parent = hex.EncodeToString(parent[:])
 		}
-		if s.Status().Code != 0 {
+		if s.Status().Code == codes.Error {
 			all[i].Status.Code = otlpError
 		}
 	}

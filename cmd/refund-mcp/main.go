@@ -115,7 +115,8 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	if traces != nil {
 		defer closeTraces(traces, log)
-		a.Ledger, o.Tracer = traces.Ledger(a.Ledger), traces
+		a.Ledger, a.Refunds, a.Journal, a.Payables = traces.Ledger(a.Ledger), traces.Refunds(a.Refunds), traces.Journal(a.Journal), traces.Payables(a.Payables)
+		o.Tracer = traces
 	}
 	var metrics *telemetry.Metrics
 	if c.Transport == config.OverHTTP {
