@@ -98,9 +98,15 @@ func TestTheDatabaseChecksPayablesAgain(t *testing.T) {
 		"a vendor deleted":                `DELETE FROM vendors`,
 		"a balance in another unit":       `UPDATE vendor_balances SET digits = 3`,
 		"a balance deleted":               `DELETE FROM vendor_balances`,
+		"an invoice's line added":         `INSERT INTO invoice_lines SELECT tenant, invoice, 99, order_line, sku, unit, quantity_micro, unit_price_minor, amount_minor, 0, 1 FROM invoice_lines LIMIT 1`,
+		"an order's line added":           `INSERT INTO purchase_order_lines SELECT tenant, purchase_order, 99, sku, description, unit, quantity_micro, unit_price_minor, 0, 1, 0, 1 FROM purchase_order_lines LIMIT 1`,
+		"a conversion added":              `INSERT INTO conversions SELECT tenant, purchase_order, line, 99, 'box', 12, 1 FROM purchase_order_lines LIMIT 1`,
+		"a receipt's line added":          `INSERT INTO goods_receipt_lines SELECT tenant, receipt, 99, order_line, quantity_micro, unit FROM goods_receipt_lines LIMIT 1`,
+		"a finding added":                 `INSERT INTO decision_findings SELECT tenant, vendor, number, 99, 'NO_LINES', 0, '', '' FROM decisions LIMIT 1`,
+		"an invoice named later":          `INSERT INTO decision_finding_invoices SELECT tenant, vendor, number, 1, 99, 'INV-1002' FROM decisions LIMIT 1`,
 	} {
-		if _, err := c.Exec(t.Context(), statement); err == nil {
-			t.Errorf("%s: the database lets it pass", name)
+		if _, err := c.Exec(t.Context(), statement); !violates(err) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	v, err = s.Load(t.Context(), acme, ref)

@@ -78,9 +78,9 @@ func fill(t *testing.T, s *Store) {
 		`INSERT INTO vendors VALUES ('large', 'V', 'V', 1, decode(repeat('00', 32), 'hex'))`,
 		`INSERT INTO purchase_orders SELECT 'large', 'PO-' || n, 'V', 'USD', 2, 0, 0, 0 FROM generate_series(1, 2000) n`,
 		`INSERT INTO goods_receipts SELECT 'large', 'GR-' || n, 'PO-' || (n % 2000 + 1), 'V', 'receipt', '2026-03-01' FROM generate_series(1, 4000) n`,
+		`INSERT INTO invoice_lines SELECT 'large', 'INV-' || (100000 + n), 1, 1, '', 'EA', 1, 1, 1, 0, 1 FROM generate_series(1, 20000) n`,
 		`INSERT INTO invoices SELECT 'large', 'INV-' || (100000 + n), 'N' || n, 'n-' || n, 'invoice', '', 'V', 'PO-' || (n % 2000 + 1), 'USD', 2, 0, 0, 9223372036854775807, '2026-03-01', n,
 			CASE WHEN n % 100 = 0 THEN 'open' ELSE 'approved' END, CASE WHEN n % 100 = 0 THEN 0 ELSE n END, 0 FROM generate_series(1, 20000) n`,
-		`INSERT INTO invoice_lines SELECT 'large', 'INV-' || (100000 + n), 1, 1, '', 'EA', 1, 1, 1, 0, 1 FROM generate_series(1, 20000) n`,
 		`INSERT INTO number_claims SELECT 'large', 'V', 'invoice', 'n-' || n, 1, 'INV-' || (100000 + n), false FROM generate_series(1, 20000) n`,
 		// These only: of a table of two rows it is right to read both.
 		`ANALYZE purchase_orders, goods_receipts, invoices, invoice_lines, number_claims`,

@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	driver "modernc.org/sqlite"
+	code "modernc.org/sqlite/lib"
+
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/sqlite"
 	"github.com/refundledger/refundledger/domain/access"
@@ -354,6 +357,22 @@ func try(path, statement string, args ...any) error {
 	return err
 }
 
+// violates reports whether err says that a constraint does not hold. A statement
+// that is wrong proves nothing.
+func violates(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Code()&0xff == code.SQLITE_CONSTRAINT
+}
+
+// replacements put a row of the table in the place of each that is there.
+func replacements(tables ...string) map[string]string {
+	all := map[string]string{}
+	for _, t := range tables {
+		all["a row of "+t+" replaced"] = "INSERT OR REPLACE INTO " + t + " SELECT * FROM " + t
+	}
+	return all
+}
+
 func TestTheDatabaseChecksAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := openAt(t, path)
@@ -387,11 +406,21 @@ func TestTheDatabaseChecksAgain(t *testing.T) {
 		{"an entry that balances over two currencies only", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 5, 'USD', 2), (99, 2, 'paid_out', '', 'credit', 5, 'EUR', 2);
 			INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
 		{"a posting for an entry that is there", `INSERT INTO posting_rows VALUES (1, 7, 'captured', '', 'debit', 5, 'USD', 2)`},
+		{"a key replaced", `INSERT OR REPLACE INTO operations SELECT 99, tenant, principal, key, ` + zeros + `, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
+		{"an operation replaced by its place", `INSERT OR REPLACE INTO operations SELECT seq, tenant, principal, 'new', fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
+		{"an entry's number replaced", `INSERT OR REPLACE INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry replaced by its place", `INSERT OR REPLACE INTO entry_rows SELECT seq, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
 		{"a posting of nothing", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 0, 'USD', 2)`},
 		{"a text for a number", `UPDATE lots SET balance_minor = 'much'`},
 	} {
-		if err := try(path, "BEGIN; "+tt.statement+"; COMMIT"); err == nil {
-			t.Errorf("%s: the database lets it pass", tt.name)
+		if err := try(path, "BEGIN; "+tt.statement+"; COMMIT"); !violates(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	exec1(t, path, `INSERT INTO imports VALUES ('acme', 'once', 1, 0, 0)`)
+	for name, statement := range replacements("accounts", "lots", "operations", "entry_rows", "posting_rows", "refund_rows", "reversals", "adjustments", "imports") {
+		if err := try(path, statement); !violates(err) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if a := account(t, s); a.Version() != 4 {

@@ -77,12 +77,13 @@ func (w *writes) steps(d Dialect) []Step {
 	return steps
 }
 
-// Tables are all tables, in the order in which a commit writes them. Postings
-// stand before their entries: the database checks an entry when it comes.
+// Tables are all tables, in the order in which a commit writes them. What a
+// record has many of stands before it, postings before their entries and lines
+// before their documents: the database lets none be added to what is there.
 var Tables = []*Table{Operations, Postings, Entries, &accountTable, &lotTable,
 	Refunds, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable,
-	&vendorTable, &vendorBalanceTable, &orderTable, &orderLineTable, &conversionTable, &receiptTable, &receiptLineTable,
-	&invoiceTable, &invoiceLineTable, &claimTable, &decisionTable, &findingTable, &namedTable}
+	&vendorTable, &vendorBalanceTable, &orderLineTable, &conversionTable, &orderTable, &receiptLineTable, &receiptTable,
+	&invoiceLineTable, &invoiceTable, &claimTable, &findingTable, &namedTable, &decisionTable}
 
 // sort sorts the rows by the columns of the key.
 func (t *tableRows) sort() {

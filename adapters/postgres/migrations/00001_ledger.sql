@@ -158,6 +158,12 @@ BEGIN
 		RAISE EXCEPTION 'the postings of an entry must be written at once and balance in each currency'
 			USING ERRCODE = 'check_violation';
 	END IF;
+	IF EXISTS (
+		SELECT FROM (SELECT DISTINCT tenant, subject_kind, subject_id, number FROM written) w
+		JOIN entries e ON e.tenant = w.tenant AND e.subject_kind = w.subject_kind AND e.subject_id = w.subject_id AND e.number = w.number
+	) THEN
+		RAISE EXCEPTION 'an entry that is there gets no more postings' USING ERRCODE = 'unique_violation';
+	END IF;
 	RETURN NULL;
 END $$;
 -- +goose StatementEnd

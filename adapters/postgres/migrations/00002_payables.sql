@@ -246,3 +246,74 @@ CREATE TRIGGER fixed BEFORE UPDATE ON number_claims FOR EACH ROW
 		IS DISTINCT FROM (NEW.tenant, NEW.vendor, NEW.document, NEW.normal, NEW.position, NEW.invoice)
 		OR OLD.rejected AND NOT NEW.rejected)
 	EXECUTE FUNCTION never('a claim never changes but by the rejection of its invoice');
+
+-- Lines are written before what they belong to: once it is there, no line is
+-- added. The code is that of a key that is taken: another process may have been
+-- first with the same document.
+
+-- +goose StatementBegin
+CREATE FUNCTION purchase_order_lines_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, purchase_order FROM written) w JOIN purchase_orders d ON d.tenant = w.tenant AND d.id = w.purchase_order) THEN
+		RAISE EXCEPTION 'an order that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON purchase_order_lines
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION purchase_order_lines_come_first();
+-- +goose StatementBegin
+CREATE FUNCTION conversions_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, purchase_order FROM written) w JOIN purchase_orders d ON d.tenant = w.tenant AND d.id = w.purchase_order) THEN
+		RAISE EXCEPTION 'an order that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON conversions
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION conversions_come_first();
+-- +goose StatementBegin
+CREATE FUNCTION goods_receipt_lines_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, receipt FROM written) w JOIN goods_receipts d ON d.tenant = w.tenant AND d.id = w.receipt) THEN
+		RAISE EXCEPTION 'a receipt that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON goods_receipt_lines
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION goods_receipt_lines_come_first();
+-- +goose StatementBegin
+CREATE FUNCTION invoice_lines_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, invoice FROM written) w JOIN invoices d ON d.tenant = w.tenant AND d.id = w.invoice) THEN
+		RAISE EXCEPTION 'an invoice that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON invoice_lines
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION invoice_lines_come_first();
+-- +goose StatementBegin
+CREATE FUNCTION decision_findings_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, vendor, number FROM written) w JOIN decisions d ON d.tenant = w.tenant AND d.vendor = w.vendor AND d.number = w.number) THEN
+		RAISE EXCEPTION 'a decision that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON decision_findings
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION decision_findings_come_first();
+-- +goose StatementBegin
+CREATE FUNCTION decision_finding_invoices_come_first() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM (SELECT DISTINCT tenant, vendor, number FROM written) w JOIN decisions d ON d.tenant = w.tenant AND d.vendor = w.vendor AND d.number = w.number) THEN
+		RAISE EXCEPTION 'a decision that is there gets no more %', TG_TABLE_NAME USING ERRCODE = 'unique_violation';
+	END IF;
+	RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER come_first AFTER INSERT ON decision_finding_invoices
+	REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION decision_finding_invoices_come_first();

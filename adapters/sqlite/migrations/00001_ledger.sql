@@ -229,3 +229,65 @@ END;
 -- +goose StatementBegin
 CREATE TRIGGER lots_no_delete BEFORE DELETE ON lots BEGIN SELECT RAISE(ABORT, 'lots are never deleted'); END;
 -- +goose StatementEnd
+
+-- INSERT OR REPLACE deletes rows without a word to the triggers of DELETE: a row
+-- whose key is there is refused first. Postings are refused above.
+
+-- +goose StatementBegin
+CREATE TRIGGER accounts_no_replace BEFORE INSERT ON accounts
+	WHEN EXISTS (SELECT 1 FROM accounts WHERE tenant = NEW.tenant AND id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'accounts are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER lots_no_replace BEFORE INSERT ON lots
+	WHEN EXISTS (SELECT 1 FROM lots WHERE tenant = NEW.tenant AND account = NEW.account AND lot = NEW.lot)
+BEGIN
+	SELECT RAISE(ABORT, 'lots are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER operations_no_replace BEFORE INSERT ON operations
+	WHEN EXISTS (SELECT 1 FROM operations WHERE seq = NEW.seq)
+		OR EXISTS (SELECT 1 FROM operations WHERE tenant = NEW.tenant AND principal = NEW.principal AND key = NEW.key)
+BEGIN
+	SELECT RAISE(ABORT, 'operations are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER entries_no_replace BEFORE INSERT ON entry_rows
+	WHEN EXISTS (SELECT 1 FROM entry_rows WHERE seq = NEW.seq)
+		OR EXISTS (SELECT 1 FROM entry_rows WHERE tenant = NEW.tenant AND subject_kind = NEW.subject_kind AND subject_id = NEW.subject_id AND number = NEW.number)
+BEGIN
+	SELECT RAISE(ABORT, 'entries are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER refunds_no_replace BEFORE INSERT ON refund_rows
+	WHEN EXISTS (SELECT 1 FROM refund_rows WHERE entry = NEW.entry)
+BEGIN
+	SELECT RAISE(ABORT, 'refunds are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER reversals_no_replace BEFORE INSERT ON reversals
+	WHEN EXISTS (SELECT 1 FROM reversals WHERE tenant = NEW.tenant AND customer = NEW.customer AND refund = NEW.refund)
+BEGIN
+	SELECT RAISE(ABORT, 'reversals are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER adjustments_no_replace BEFORE INSERT ON adjustments
+	WHEN EXISTS (SELECT 1 FROM adjustments WHERE tenant = NEW.tenant AND customer = NEW.customer AND number = NEW.number)
+BEGIN
+	SELECT RAISE(ABORT, 'adjustments are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER imports_no_replace BEFORE INSERT ON imports
+	WHEN EXISTS (SELECT 1 FROM imports WHERE tenant = NEW.tenant AND id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'imports are never replaced');
+END;
+-- +goose StatementEnd

@@ -272,7 +272,7 @@ END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER invoices_go_on BEFORE UPDATE ON invoices
-	WHEN NEW.decision < OLD.decision OR (OLD.status IN ('approved', 'rejected') AND (NEW.status <> OLD.status OR NEW.decision <> OLD.decision))
+	WHEN NEW.rowid <> OLD.rowid OR NEW.decision < OLD.decision OR (OLD.status IN ('approved', 'rejected') AND (NEW.status <> OLD.status OR NEW.decision <> OLD.decision))
 BEGIN
 	SELECT RAISE(ABORT, 'what the vendor sent never changes, and an approval or a rejection is final');
 END;
@@ -302,4 +302,105 @@ END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER number_claims_no_delete BEFORE DELETE ON number_claims BEGIN SELECT RAISE(ABORT, 'number claims are never deleted'); END;
+-- +goose StatementEnd
+
+-- Nor is a row replaced, by its key or by its rowid.
+
+-- +goose StatementBegin
+CREATE TRIGGER vendors_no_replace BEFORE INSERT ON vendors
+	WHEN EXISTS (SELECT 1 FROM vendors WHERE tenant = NEW.tenant AND id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'vendors are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER vendor_balances_no_replace BEFORE INSERT ON vendor_balances
+	WHEN EXISTS (SELECT 1 FROM vendor_balances WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND currency = NEW.currency)
+BEGIN
+	SELECT RAISE(ABORT, 'vendor balances are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER purchase_orders_no_replace BEFORE INSERT ON purchase_orders
+	WHEN EXISTS (SELECT 1 FROM purchase_orders WHERE tenant = NEW.tenant AND id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'purchase orders are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER goods_receipts_no_replace BEFORE INSERT ON goods_receipts
+	WHEN EXISTS (SELECT 1 FROM goods_receipts WHERE rowid = NEW.rowid)
+		OR EXISTS (SELECT 1 FROM goods_receipts WHERE tenant = NEW.tenant AND id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'goods receipts are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER invoices_no_replace BEFORE INSERT ON invoices
+	WHEN EXISTS (SELECT 1 FROM invoices WHERE rowid = NEW.rowid)
+		OR EXISTS (SELECT 1 FROM invoices WHERE tenant = NEW.tenant AND id = NEW.id)
+		OR EXISTS (SELECT 1 FROM invoices WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND entered = NEW.entered)
+BEGIN
+	SELECT RAISE(ABORT, 'invoices are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER number_claims_no_replace BEFORE INSERT ON number_claims
+	WHEN EXISTS (SELECT 1 FROM number_claims WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND document = NEW.document AND normal = NEW.normal AND position = NEW.position)
+BEGIN
+	SELECT RAISE(ABORT, 'number claims are never replaced');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER decisions_no_replace BEFORE INSERT ON decisions
+	WHEN EXISTS (SELECT 1 FROM decisions WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND number = NEW.number)
+BEGIN
+	SELECT RAISE(ABORT, 'decisions are never replaced');
+END;
+-- +goose StatementEnd
+
+-- Lines are written before what they belong to: once it is there, no line is
+-- added or replaced.
+
+-- +goose StatementBegin
+CREATE TRIGGER purchase_order_lines_before_order BEFORE INSERT ON purchase_order_lines
+	WHEN EXISTS (SELECT 1 FROM purchase_orders WHERE tenant = NEW.tenant AND id = NEW.purchase_order)
+BEGIN
+	SELECT RAISE(ABORT, 'an order that is there gets no more purchase order lines');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER conversions_before_order BEFORE INSERT ON conversions
+	WHEN EXISTS (SELECT 1 FROM purchase_orders WHERE tenant = NEW.tenant AND id = NEW.purchase_order)
+BEGIN
+	SELECT RAISE(ABORT, 'an order that is there gets no more conversions');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER goods_receipt_lines_before_receipt BEFORE INSERT ON goods_receipt_lines
+	WHEN EXISTS (SELECT 1 FROM goods_receipts WHERE tenant = NEW.tenant AND id = NEW.receipt)
+BEGIN
+	SELECT RAISE(ABORT, 'a receipt that is there gets no more goods receipt lines');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER invoice_lines_before_invoice BEFORE INSERT ON invoice_lines
+	WHEN EXISTS (SELECT 1 FROM invoices WHERE tenant = NEW.tenant AND id = NEW.invoice)
+BEGIN
+	SELECT RAISE(ABORT, 'an invoice that is there gets no more invoice lines');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER decision_findings_before_decision BEFORE INSERT ON decision_findings
+	WHEN EXISTS (SELECT 1 FROM decisions WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND number = NEW.number)
+BEGIN
+	SELECT RAISE(ABORT, 'a decision that is there gets no more decision findings');
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER decision_finding_invoices_before_decision BEFORE INSERT ON decision_finding_invoices
+	WHEN EXISTS (SELECT 1 FROM decisions WHERE tenant = NEW.tenant AND vendor = NEW.vendor AND number = NEW.number)
+BEGIN
+	SELECT RAISE(ABORT, 'a decision that is there gets no more decision finding invoices');
+END;
 -- +goose StatementEnd
