@@ -21,6 +21,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 	driver "modernc.org/sqlite"
+	code "modernc.org/sqlite/lib"
 
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
 )
@@ -116,6 +117,9 @@ func open(path, more string) *sql.DB {
 // same: the one that is second finds the work done.
 const migrateTries = 5
 
+// busyPause is the pause after a file that was busy without a wait.
+const busyPause = 10 * time.Millisecond
+
 // prepare makes the file and its schema, and makes sure that it can be written.
 func prepare(ctx context.Context, path string) error {
 	// The file holds names and addresses: nobody else on the machine reads it.
@@ -128,15 +132,25 @@ func prepare(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	for try := 1; ; try++ {
 		have, err := version(ctx, db)
+		if err == nil && have == want {
+			if err = writable(ctx, db); err == nil {
+				return nil
+			}
+		}
 		switch {
+		case codeOf(err) == code.SQLITE_BUSY && time.Since(began) < BusyTimeout && ctx.Err() == nil:
+			// SQLite does not wait where it could wait for ever, as when two make the
+			// write-ahead log at once.
+			time.Sleep(busyPause)
+			try--
+			continue
 		case err != nil:
 			return err
 		case have > want:
 			return &sqlstore.VersionError{Have: have, Want: want}
-		case have == want:
-			return writable(ctx, db)
 		}
 		p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations(), goose.WithTableName(sqlstore.VersionTable),
 			goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
