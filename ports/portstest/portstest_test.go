@@ -278,7 +278,7 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			return ledger.Outcome{Operation: op, Command: cmd.Name(), Answer: c.Answer}, err
 		}}, "each of many refunds at once"},
 		{"it gives up when the caller does, after it committed", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
-			o, err := s.Do(ctx, op, cmd)
+			o, err := s.Do(context.WithoutCancel(ctx), op, cmd)
 			if err == nil && ctx.Err() != nil {
 				return ledger.Outcome{}, fault.New(fault.BackendUnavailable, "cancelled", "Cancelled.")
 			}

@@ -59,6 +59,13 @@ var known = tokens{
 	"globex":  must(access.NewPrincipal(globex, "caller", access.Service, caller, access.Free, "")),
 }
 
+func bill(id, number string, c money.Currency) payables.Invoice {
+	return payables.Invoice{
+		ID: must(payables.ParseInvoiceID(id)), Number: must(payables.ParseNumber(number)), Document: payables.Bill, Vendor: vendor, Currency: c,
+		Tax: money.FromMinor(0, c), Freight: money.FromMinor(0, c), Total: money.FromMinor(1, c), Date: must(payables.ParseDate("2026-03-01")),
+	}
+}
+
 // check checks a good service behind a defect, and returns what is broken.
 func check(t *testing.T, defect faulty.Defect, token, other string) (broken []string) {
 	t.Helper()
@@ -73,10 +80,7 @@ func check(t *testing.T, defect faulty.Defect, token, other string) (broken []st
 	}
 	for n, cmd := range []ledger.Command{
 		payables.ImportVendors{Vendors: []payables.Vendor{{ID: vendor, Name: "Test"}}},
-		payables.ImportInvoices{Invoices: []payables.Invoice{{
-			ID: must(payables.ParseInvoiceID("INV-1001")), Number: must(payables.ParseNumber("N-1")), Document: payables.Bill, Vendor: vendor, Currency: usd,
-			Tax: money.FromMinor(0, usd), Freight: money.FromMinor(0, usd), Total: money.FromMinor(1, usd), Date: must(payables.ParseDate("2026-03-01")),
-		}}},
+		payables.ImportInvoices{Invoices: []payables.Invoice{bill("INV-1001", "N-1", usd), bill("INV-1002", "N-2", usd)}},
 	} {
 		op.ID, op.Key = system.IDs{}.NewID(), must(operation.ParseKey(fmt.Sprintf("bring-%d", n)))
 		if _, err := store.Do(t.Context(), op, cmd); err != nil {
@@ -175,7 +179,19 @@ func TestAFaultyServiceIsFoundOut(t *testing.T) {
 			}
 			faulty.Good(s, w, r, n)
 		}), "Invoices are listed in order"},
-		"it is not there": {faulty.LosesRequests, "can not be looked up"},
+		"the latest are the newest": {faulty.Reads(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			if strings.HasPrefix(r.URL.Path, "/v1/vendors/") {
+				r.URL.RawQuery, _, _ = strings.Cut(r.URL.RawQuery, "&")
+			}
+			faulty.Good(s, w, r, n)
+		}), "begin where the page before ended. a row is out of order"},
+		"the latest are one": {faulty.Changes(`,"next":`, `,"more":`), "begin where the page before ended."},
+		"it keeps its tolerance to itself": {faulty.Reads(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+			r.URL.Path = strings.Replace(r.URL.Path, "payables-policy", "policy", 1)
+			faulty.Good(s, w, r, n)
+		}), "is looked up. a look-up is answered 404"},
+		"its tolerance is a word": {faulty.Changes(`"percent":"0"`, `"percent":"none"`), "is looked up. "},
+		"it is not there":         {faulty.LosesRequests, "can not be looked up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := check(t, tt.defect, "plain", "globex")

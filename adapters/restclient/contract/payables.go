@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
@@ -22,6 +23,8 @@ var invoicePromises = []promise{
 	{"A decision about an invoice that has changed since is refused.", decideOnStale},
 	{"What a caller may, and what the match found, is not taken from the fields.", decideByFields},
 	{"Invoices are listed in order of id, and only those that the filter matches.", listInvoices},
+	{"The latest invoices of a vendor begin where the page before ended.", latestInvoices},
+	{"The tolerance that decisions are made under is looked up.", lookUpPolicy},
 }
 
 var errNoInvoice = errors.New("it needs an invoice that is open or on hold, and a token that may decide")
@@ -228,7 +231,7 @@ func listInvoices(k *kit) error {
 	if err != nil {
 		return err
 	}
-	path := "/v1/invoices?limit=1&status=" + i.Status.String() + "&vendor=" + i.Vendor.String()
+	path := "/v1/invoices?limit=1&status=" + i.Status.String() + "&vendor=" + i.Vendor.String() + "&currency=" + i.Currency.String()
 	last, found := "", false
 	for cursor := ""; ; {
 		got, err := k.ask(http.MethodGet, path+cursor, "")
@@ -243,7 +246,7 @@ func listInvoices(k *kit) error {
 			return err
 		}
 		for _, x := range page {
-			if x.ID.String() <= last || x.Status != i.Status || x.Vendor != i.Vendor {
+			if x.ID.String() <= last || x.Status != i.Status || x.Vendor != i.Vendor || x.Currency != i.Currency {
 				return errors.New("a row is out of order, or not asked for")
 			}
 			last, found = x.ID.String(), found || x.ID == i.ID
@@ -257,4 +260,62 @@ func listInvoices(k *kit) error {
 		return errors.New("the invoice is not listed")
 	}
 	return nil
+}
+
+func latestInvoices(k *kit) error {
+	i, _, err := k.bill()
+	if err != nil {
+		return err
+	}
+	path, before := "/v1/vendors/"+i.Vendor.String()+"/invoices?limit=1", int64(0)
+	for range maxPages {
+		query := path
+		if before > 0 {
+			query += fmt.Sprintf("&cursor=%d", before)
+		}
+		got, err := k.ask(http.MethodGet, query, "")
+		if err != nil {
+			return err
+		}
+		if got.status != http.StatusOK {
+			return fmt.Errorf("a list is answered %s", got.say())
+		}
+		page, next, err := restwire.HeaderPages.Read(got.body, k.tenant)
+		if err != nil {
+			return err
+		}
+		for _, x := range page {
+			if x.Vendor != i.Vendor || before > 0 && x.Entered >= before {
+				return errors.New("a row is out of order, or not asked for")
+			}
+			before = x.Entered
+		}
+		switch {
+		case next == nil && before > i.Entered:
+			return errors.New("the invoice is not listed")
+		case next == nil || before <= i.Entered:
+			return nil
+		case *next != strconv.FormatInt(before, 10):
+			return errors.New("the next page does not begin below the last row")
+		}
+	}
+	return nil
+}
+
+func lookUpPolicy(k *kit) error {
+	if _, _, err := k.bill(); err != nil {
+		return err
+	}
+	got, err := k.ask(http.MethodGet, restwire.GetPolicy.Path, "")
+	if err != nil {
+		return err
+	}
+	if got.status != http.StatusOK {
+		return fmt.Errorf("a look-up is answered %s", got.say())
+	}
+	if err := got.isJSON(); err != nil {
+		return err
+	}
+	_, err = restwire.PolicyForm.Read(got.body, k.tenant)
+	return err
 }
