@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -100,44 +101,89 @@ func (l slowLedger) Load(ctx context.Context, t access.Tenant, refs ...ledger.Re
 }
 
 // Those who send nothing, half a header, half a body, or read nothing, cost a
-// connection and no more: the others are served, and all of it is gone at the end.
+// connection and no more: while they come and while they are there each look-up
+// of the others is answered and none refused, none of them is put off before its
+// time, and all of it is gone at the end.
 func TestHTTPSlowClientsHarmNobody(t *testing.T) {
 	noLeaks(t)
 	each := count(50, 1250)
 	s := newSite(t, func(_ *Options, o *HTTPOptions) { o.MaxInFlight = 8 })
 	s.desk.app.Ledger = slowLedger{s.desk.app.Ledger}
 	alone, before := s.p99(), inUse()
+	var comes atomic.Bool // slow clients come
+	comes.Store(true)
+	var quick sync.WaitGroup
+	var answered atomic.Int64
+	quick.Go(func() {
+		for comes.Load() && s.lookUp() {
+			answered.Add(1)
+		}
+	})
 	header := "POST /mcp HTTP/1.1\r\nHost: " + s.addr + "\r\nContent-Type: application/json\r\nAuthorization: Bearer " + allToken + "\r\n"
-	var conns []net.Conn
+	type slow struct {
+		net.Conn
+		began time.Time     // before the server can have begun to wait
+		has   time.Duration // how long the server waits
+	}
+	var conns []slow
 	defer func() {
+		comes.Store(false)
+		quick.Wait()
 		for _, c := range conns {
 			c.Close()
 		}
 	}()
 	for range each {
-		for _, first := range []string{
-			"",
-			"POST /mcp HTTP/1.1\r\nHost: ",
-			header + "Content-Length: 1000\r\n\r\n{",
-			header + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		for first, has := range map[string]time.Duration{
+			"":                                       headerTime,
+			"POST /mcp HTTP/1.1\r\nHost: ":           headerTime,
+			header + "Content-Length: 1000\r\n\r\n{": readTime,
+			header + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n": readTime,
 		} {
+			began := time.Now()
 			c, err := net.Dial("tcp", s.addr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			conns = append(conns, c)
+			conns = append(conns, slow{c, began, has})
 			if _, err := c.Write([]byte(first)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	beside, cost := s.p99(), (inUse()-before)/int64(len(conns))
-	t.Logf("p99 of a look-up: %s alone, %s beside %d slow clients, who take %d bytes each", alone, beside, len(conns), cost)
+	beside := s.p99()
+	comes.Store(false)
+	quick.Wait()
+	cost := (inUse() - before) / int64(len(conns))
+	there := 0
+	for _, c := range conns {
+		if err := c.SetReadDeadline(time.Now().Add(time.Microsecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Read(make([]byte, 1))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			there++
+		} else if lasted := time.Since(c.began); lasted < c.has {
+			t.Errorf("a slow client that has %s is put off after %s: %v", c.has, lasted, err)
+		}
+	}
+	t.Logf("p99 of a look-up: %s alone, %s beside %d slow clients, who take %d bytes each; %d look-ups were answered while they came and were there, %d of them to the end",
+		alone, beside, len(conns), cost, answered.Load()+int64(count(200, 5000)), there)
+	if answered.Load() == 0 {
+		t.Error("nobody looked anything up while they came")
+	}
 	if cost > maxSlowClient {
 		t.Errorf("a slow client takes %d bytes", cost)
 	}
 	// Half a header is not waited for longer than headerTime.
-	half := conns[1]
+	half, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	if _, err := half.Write([]byte("POST /mcp HTTP/1.1\r\nHost: ")); err != nil {
+		t.Fatal(err)
+	}
 	if err := half.SetReadDeadline(time.Now().Add(headerTime + patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -171,14 +217,25 @@ func inUse() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
+// lookUp looks a customer up and reports whether it was answered.
+func (s *site) lookUp() bool {
+	s.t.Helper()
+	r, err := s.try("POST", pathMCP, toolsCall("1", "get_customer_record", lookUp, ""))
+	if err != nil || r.status != 200 || r.code != 0 {
+		s.t.Errorf("a look-up is answered %d %s %v", r.status, r.body, err)
+		return false
+	}
+	return true
+}
+
 // p99 is how long one in a hundred of some calls takes.
 func (s *site) p99() time.Duration {
 	s.t.Helper()
 	took := make([]time.Duration, count(200, 5000))
 	for i := range took {
 		began := time.Now()
-		if r := s.post(toolsCall("1", "get_customer_record", lookUp, "")); r.status != 200 || r.code != 0 {
-			s.t.Fatalf("call %d: %d %s", i, r.status, r.body)
+		if !s.lookUp() {
+			s.t.FailNow()
 		}
 		took[i] = time.Since(began)
 	}

@@ -17,7 +17,7 @@ var promises = []promise{
 	{says: "nothing acknowledged is lost and nothing happens twice: the service", count: "100 kills", run: []string{"go", "test", "./cmd/refund-ledgerd", "-count=1", "-timeout", "60m", "-run", "TestKilledInAStorm", "-args", "-kills", "100"}},
 	{says: "no answer of the REST client is untrue, whatever the network does", count: "2,000 refunds through resets and delays", run: []string{"go", "test", "./adapters/restclient", "-count=1", "-timeout", "60m", "-run", "TestStorm", "-args", "-storm", "2000"}},
 	{says: "replicas behind a balancer lose nothing when they are killed", count: "100 kills", run: []string{"go", "test", "./cmd/refund-mcp", "-count=1", "-timeout", "60m", "-run", "Replica"}, env: []string{"HTTP_FULL=1"}},
-	{says: "over HTTP nobody gets another's answer, and the slow do not slow the quick", count: "100,000 answers, 5,000 connections", run: []string{"go", "test", "./adapters/mcpserver", "-count=1", "-timeout", "60m", "-run", "HTTP"}, env: []string{"HTTP_FULL=1"}},
+	{says: "over HTTP nobody gets another's answer, and each look-up beside slow clients is answered, none refused", count: "100,000 answers; more than 5,000 look-ups beside 5,000 slow connections", run: []string{"go", "test", "./adapters/mcpserver", "-count=1", "-timeout", "60m", "-run", "HTTP"}, env: []string{"HTTP_FULL=1"}},
 	{says: "whole trajectories end as they must on every backend", count: "each case on 4 backends", run: []string{"make", "evals-all"}},
 	fuzz("no line breaks the gate", "FuzzGate", "./adapters/mcpserver"),
 	fuzz("no document breaks the JSON checker", "FuzzCheck", "./adapters/internal/strictjson"),
