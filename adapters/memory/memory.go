@@ -295,8 +295,9 @@ func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID
 	if before > 0 {
 		end, _ = slices.BinarySearchFunc(list, before, compareNumber)
 	}
-	var page []refunds.Refund
-	for _, r := range slices.Backward(list[end-min(max(limit, 0), end) : end]) {
+	rest := list[end-min(max(limit, 0), end) : end]
+	page := make([]refunds.Refund, 0, len(rest))
+	for _, r := range slices.Backward(rest) {
 		page = append(page, r.(refunds.Refund))
 	}
 	return page, nil
