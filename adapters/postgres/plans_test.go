@@ -188,7 +188,7 @@ func (n node) indexes() string {
 }
 
 // conditions are the columns of an index condition.
-var conditions = regexp.MustCompile(`\(+(?:r\.|l\.)?(\w+)(?:\)::text)? [=>]`)
+var conditions = regexp.MustCompile(`\(+(?:r\.|l\.)?(\w+)(?:\)::text)? [=<>]`)
 
 // fewer makes the sequences of this test few: they are here for their
 // statements.
