@@ -38,7 +38,6 @@ var (
 	bolt   = must(payables.ParseVendorID("BOLT"))
 	po1    = must(payables.ParseOrderID("PO-1"))
 	po2    = must(payables.ParseOrderID("PO-2"))
-	ea     = must(payables.ParseUnit("EA"))
 	widget = must(payables.ParseSKU("WIDGET"))
 	march1 = must(payables.ParseDate("2026-03-01"))
 	now    = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
