@@ -79,7 +79,7 @@ func (r runner) one(ctx context.Context, c *trajectory.Case) result {
 	if c.Data != "" {
 		folder = filepath.Join(r.cases, c.Subject, "data", c.Data)
 	}
-	s, err := r.backend.Fresh(folder)
+	s, err := r.backend.Fresh(folder, c.Env)
 	if err != nil {
 		return result{Case: c, Err: err}
 	}

@@ -107,7 +107,7 @@ func keep(o options, in io.Reader, out io.Writer) error {
 		}
 	}
 	defer b.Close()
-	s, err := b.Fresh("")
+	s, err := b.Fresh("", nil)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ type cluster struct{ *postgrestest.Server }
 func (*cluster) Durable() bool { return true }
 func (*cluster) Close()        {}
 
-func (c *cluster) Fresh(string) (_ backend.Store, err error) {
+func (c *cluster) Fresh(string, map[string]string) (_ backend.Store, err error) {
 	c.Server, err = postgrestest.New(postgrestest.Fast)
 	return c, err
 }

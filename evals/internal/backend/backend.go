@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/refundledger/refundledger/adapters/config"
 	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/importfile"
 	ledgermemory "github.com/refundledger/refundledger/adapters/memory"
@@ -31,8 +32,8 @@ type Backend interface {
 	// Durable reports whether a store outlives the server.
 	Durable() bool
 	// Fresh makes a store with the demo records in it, or with the import files
-	// of a folder.
-	Fresh(folder string) (Store, error)
+	// of a folder. A store that is a service has the settings of the environment.
+	Fresh(folder string, env map[string]string) (Store, error)
 	// Close lets go of what the stores shared.
 	Close()
 }
@@ -68,7 +69,7 @@ type memory struct{}
 
 func (memory) Durable() bool                      { return false }
 func (memory) Close()                             {}
-func (memory) Fresh(folder string) (Store, error) { return inServer{folder}, nil }
+func (memory) Fresh(folder string, _ map[string]string) (Store, error) { return inServer{folder}, nil }
 
 // inServer is the folder that the server starts with.
 type inServer struct{ folder string }
@@ -84,7 +85,7 @@ type inFile struct{}
 func (inFile) Durable() bool { return true }
 func (inFile) Close()        {}
 
-func (inFile) Fresh(data string) (Store, error) {
+func (inFile) Fresh(data string, _ map[string]string) (Store, error) {
 	folder, err := os.MkdirTemp("", "refundledger-eval-")
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ type inDatabase struct {
 
 func (*inDatabase) Durable() bool { return true }
 
-func (d *inDatabase) Fresh(data string) (Store, error) {
+func (d *inDatabase) Fresh(data string, _ map[string]string) (Store, error) {
 	d.once.Do(func() {
 		if d.url = os.Getenv(postgrestest.ServerURL); d.url == "" {
 			if d.server, d.err = postgrestest.New(postgrestest.Fast); d.err == nil {
@@ -171,12 +172,16 @@ type inService struct{}
 func (inService) Durable() bool { return true } // the service outlives the server
 func (inService) Close()        {}
 
-func (inService) Fresh(data string) (Store, error) {
+func (inService) Fresh(data string, env map[string]string) (Store, error) {
+	settings, err := config.ParseDaemon(lines(env))
+	if err != nil {
+		settings.Tolerance = payables.DefaultTolerance() // the case is about a server that says so
+	}
 	s := ledgermemory.New()
 	if err := seed(s, data); err != nil {
 		return nil, err
 	}
-	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler), Tolerance: payables.DefaultTolerance()})
+	server, err := restserver.New(s, restserver.Options{Tokens: token{}, Clock: system.Clock{}, IDs: system.IDs{}, Log: slog.New(slog.DiscardHandler), Tolerance: settings.Tolerance})
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +193,17 @@ func (inService) Fresh(data string) (Store, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, l) }()
 	return service{"http://" + l.Addr().String(), stop, ended}, nil
+}
+
+// lines are the settings that a server and its service share.
+func lines(env map[string]string) []string {
+	var all []string
+	for name, value := range env {
+		if strings.HasPrefix(name, "PAYABLES_") {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
 }
 
 type service struct {

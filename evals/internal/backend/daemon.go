@@ -25,8 +25,8 @@ func (Daemon) Durable() bool { return true }
 func (Daemon) Close() {}
 
 // Fresh implements Backend. It returns when the service listens.
-func (d Daemon) Fresh(folder string) (Store, error) {
-	s, err := inFile{}.Fresh(folder)
+func (d Daemon) Fresh(folder string, env map[string]string) (Store, error) {
+	s, err := inFile{}.Fresh(folder, env)
 	if err != nil {
 		return nil, err
 	}
