@@ -67,8 +67,8 @@ func New(name string) (Backend, error) {
 // memory: the server makes the store when it starts, and it ends with the server.
 type memory struct{}
 
-func (memory) Durable() bool                      { return false }
-func (memory) Close()                             {}
+func (memory) Durable() bool                                           { return false }
+func (memory) Close()                                                  {}
 func (memory) Fresh(folder string, _ map[string]string) (Store, error) { return inServer{folder}, nil }
 
 // inServer is the folder that the server starts with.
