@@ -52,7 +52,7 @@ func TestNoStatementScans(t *testing.T) {
 		"AND r.status = $4 AND r.vendor = $5 AND r.id > $2":         "invoices_of_vendor tenant vendor status id",
 		"AND r.status = $4 AND r.purchase_order = $5 AND r.id > $2": "invoices_of_order tenant purchase_order status id",
 		"AND r.purchase_order = $5 AND r.vendor = $6 AND r.id > $2": "invoices_of_order tenant purchase_order status id",
-		"ORDER BY r.entered DESC":                                   "invoices_as_entered tenant vendor",
+		"ORDER BY r.entered DESC":                                   "invoices_as_entered tenant vendor entered",
 		"FROM goods_receipts r":                                     "goods_receipts_of_order tenant purchase_order id",
 		"JOIN invoice_lines l":                                      "invoice_lines_pkey tenant invoice",
 	} {
