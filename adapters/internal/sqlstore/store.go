@@ -59,8 +59,11 @@ type codec interface {
 func New(db DB, d Dialect, workers int) *Store {
 	s := &Store{db: db, dialect: d, accounts: newAccountCodec(d), entries: newEntryCodec(d), outcomes: newOutcomeCodec(d),
 		vendors: newVendorCodec(d), receipts: newReceiptCodec(d)}
-	s.codecs = []codec{s.accounts, newAdjustmentCodec(d), newDecisionCodec(d), s.entries, s.receipts, newImportCodec(d), newInvoiceCodec(d),
-		newClaimCodec(d), newOrderCodec(d), newRefundCodec(d), newReversalCodec(d), s.vendors}
+	// In this order records are read and locked. Accounts and vendors come first:
+	// who holds a vendor's lock reads what belongs to it as the one before left
+	// it, also what was not there to be locked.
+	s.codecs = []codec{s.accounts, s.vendors, newAdjustmentCodec(d), newDecisionCodec(d), s.entries, s.receipts, newImportCodec(d), newInvoiceCodec(d),
+		newClaimCodec(d), newOrderCodec(d), newRefundCodec(d), newReversalCodec(d)}
 	s.committer = committer.New(s, workers)
 	return s
 }
