@@ -39,8 +39,10 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("no package of the domain declares the kind %s", c.kind().Name)
 		}
 	}
-	if !slices.IsSortedFunc(s.codecs, func(a, b codec) int { return strings.Compare(a.kind().Name, b.kind().Name) }) {
-		t.Error("the codecs are not in order of kind, so two releases could lock in different orders")
+	// After the two whose records others belong to.
+	if s.codecs[0] != s.accounts || s.codecs[1] != s.vendors ||
+		!slices.IsSortedFunc(s.codecs[2:], func(a, b codec) int { return strings.Compare(a.kind().Name, b.kind().Name) }) {
+		t.Error("the codecs are not in order, so two releases could lock in different orders")
 	}
 }
 
