@@ -21,8 +21,11 @@ test: ## run all tests and the evals: needs nothing but Go
 	$(GO) test ./...
 	$(GO) run ./evals
 
+# How evals-all reaches the server.
+TRANSPORTS ?= stdio http
+
 evals-all: build ## run the trajectories on every backend, over stdio and HTTP: needs PostgreSQL's programs
-	@for backend in memory sqlite rest postgres; do for transport in stdio http; do \
+	@for backend in memory sqlite rest postgres; do for transport in $(TRANSPORTS); do \
 		echo "== $$backend over $$transport"; \
 		$(GO) run ./evals -server bin/refund-mcp -backend $$backend -transport $$transport || exit 1; \
 	done; done
