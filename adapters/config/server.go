@@ -29,7 +29,7 @@ type serverVariables struct {
 	RESTToken        string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
 	RESTTimeout      string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; below 5s it may be too short to be sure that nothing happened"`
 	TolerancePercent string `env:"PAYABLES_PRICE_TOLERANCE_PERCENT" envDefault:"2" doc:"how far an invoiced unit price may differ from the ordered one, in percent: 0 to 1000, at most 6 decimals"`
-	ToleranceMinor   string `env:"PAYABLES_PRICE_TOLERANCE_MINOR" envDefault:"500" doc:"and at most by how many minor units (cents) for one unit; both must hold"`
+	ToleranceMinor   string `env:"PAYABLES_PRICE_TOLERANCE_MINOR" envDefault:"500" doc:"and at most by how many minor units (cents) for one unit; both must hold. With the backend rest those of the service count"`
 	PrincipalID      string `env:"PRINCIPAL_ID" envDefault:"local" doc:"who calls on stdio"`
 	Kind             string `env:"PRINCIPAL_KIND" envDefault:"agent" doc:"agent, human or service"`
 	Tenant           string `env:"PRINCIPAL_TENANT" envDefault:"default" doc:"the tenant whose records are seen"`

@@ -44,9 +44,10 @@ type Matched struct {
 
 // Match compares an invoice with its order, what was received and billed on it,
 // and the other documents that carry its number. It is a function of its
-// arguments: the order of lines does not matter, and a line that is split in
-// two adds up to the same findings. It fails only if a quantity can not be
-// computed exactly (PolicyViolation quantity_out_of_range).
+// arguments: the order of lines does not matter, and a line that is split into
+// parts whose amounts are exact adds up to the same findings; what rounding
+// makes of many parts is compared with the tolerance. It fails only if a
+// quantity can not be computed exactly (PolicyViolation quantity_out_of_range).
 func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 	m, err := match(i, f, t)
 	if err != nil {
