@@ -80,8 +80,12 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		return document[Receipt](view, ref, e)
 	case InvoiceKind:
 		h.states = append(h.states, ref)
-		if i, ok := ledger.Get[Invoice](view, ref); ok {
+		i, ok := ledger.Get[Invoice](view, ref)
+		if ok {
 			h.decided[i.ID] = 0
+		}
+		if len(i.Synthesised) > 0 {
+			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "not all of what it entered is on record: invoice " + ref.ID}
 		}
 		return document[Invoice](view, ref, e)
 	}

@@ -651,6 +651,9 @@ func checkInvoice(in *intake, at int, i Invoice) {
 	if i.Currency == (money.Currency{}) {
 		in.issue(at, "currency", "required", "is missing")
 	}
+	if len(i.Synthesised) > 0 {
+		in.issue(at, "synthesised", "invalid", "must be empty: what a ledger does not keep can not be brought in")
+	}
 	if (i.Credits != InvoiceID{}) && i.Document != CreditNote {
 		in.issue(at, "credits", "invalid", "is for a credit note")
 	}

@@ -75,6 +75,9 @@ type Invoice struct {
 	Total    money.Amount  // declared, >= 0
 	Date     Date
 	Entered  int64 // the number of the entry that entered it, in its vendor's history
+	// Synthesised are the fields that its ledger does not keep; nil if it keeps
+	// all. Such an invoice can not be brought in.
+	Synthesised []Field
 
 	Status   Status
 	Decision *Decision    // the last one, or nil; must not be changed in place

@@ -38,7 +38,7 @@ type Rival struct {
 // Matched is what a match found.
 type Matched struct {
 	Findings       []Finding // in the order of the codes, then of the lines
-	Blocking       bool      // at least one finding forbids an approval
+	Blocking       bool      // an approval needs an override, if it is not a duplicate: a finding is blocking, or something is synthesised
 	Recommendation Action    // reject a duplicate, hold what is blocked, else approve
 }
 
@@ -48,6 +48,10 @@ type Matched struct {
 // parts whose amounts are exact adds up to the same findings; what rounding
 // makes of many parts is compared with the tolerance. It fails only if a
 // quantity can not be computed exactly (PolicyViolation quantity_out_of_range).
+//
+// What is synthesised is no evidence: a [TotalLine] is compared with nothing of
+// the order, and a currency that was put in differs from none; prices are
+// compared if it is the order's.
 func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 	m, err := match(i, f, t)
 	if err != nil {
@@ -65,6 +69,9 @@ func match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 		return cmp.Or(cmp.Compare(reported[a.Code], reported[b.Code]), cmp.Compare(a.Line, b.Line))
 	})
 	out := Matched{Findings: m.findings, Recommendation: Approve}
+	if len(i.Synthesised) > 0 {
+		out.Blocking, out.Recommendation = true, Hold
+	}
 	for _, x := range m.findings {
 		switch {
 		case x.Code == DuplicateInvoice:
@@ -119,15 +126,17 @@ func (m *matcher) run() (err error) {
 		if o == nil {
 			m.find(Finding{Code: MissingPO, Found: i.Order.text})
 		} else {
-			m.parties(o.Vendor, o.Currency)
-			step(func() { m.lines(o) })
+			m.parties(o.Vendor, o.Currency, true)
+			if !i.synthesised(FieldLines) {
+				step(func() { m.lines(o) })
+			}
 			step(func() { m.charges(o) })
 		}
 	} else if c != nil {
-		m.parties(c.Vendor, c.Currency, c.ID)
+		m.parties(c.Vendor, c.Currency, !c.synthesised(FieldCurrency), c.ID)
 		step(func() { m.creditCap(c) })
 	} else if o != nil {
-		m.parties(o.Vendor, o.Currency)
+		m.parties(o.Vendor, o.Currency, true)
 	}
 	m.total()
 	if i.Status.Final() {
@@ -137,12 +146,12 @@ func (m *matcher) run() (err error) {
 }
 
 // parties compares the vendor and the currency with those of the order, or of
-// the credited invoice, which is named then.
-func (m *matcher) parties(v VendorID, c money.Currency, credited ...InvoiceID) {
+// the credited invoice, which is named then. known: the currency is on record.
+func (m *matcher) parties(v VendorID, c money.Currency, known bool, credited ...InvoiceID) {
 	if m.invoice.Vendor != v {
 		m.find(Finding{Code: VendorMismatch, Expected: v.text, Found: m.invoice.Vendor.text, Invoices: credited})
 	}
-	if m.invoice.Currency != c {
+	if m.invoice.Currency != c && known && !m.invoice.synthesised(FieldCurrency) {
 		m.find(Finding{Code: CurrencyMismatch, Expected: c.String(), Found: m.invoice.Currency.String(), Invoices: credited})
 	}
 }

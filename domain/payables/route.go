@@ -69,9 +69,9 @@ type Verdict struct {
 
 // Decide matches the invoice again and reports what the request changes, or why
 // it may not, the first of these that holds: Conflict already_decided;
-// PolicyViolation duplicate_invoice, override_incomplete,
-// override_not_permitted, reason_without_finding or blocking_findings, and
-// quantity_out_of_range if the match can not be computed. An invoice that can
+// PolicyViolation duplicate_invoice, synthesised_invoice,
+// override_incomplete, override_not_permitted, reason_without_finding or
+// blocking_findings, and quantity_out_of_range if the match can not be computed. An invoice that can
 // not be matched can still be held, and rejected for what was found. The vendor
 // is the invoice's.
 func Decide(i Invoice, v Vendor, f Facts, r Request, a Authority, op operation.Operation) (Verdict, error) {
@@ -131,11 +131,14 @@ func permitted(i Invoice, m Matched, r Request, a Authority) error {
 	}
 	blocking := blockingCodes(m)
 	override := r.Override || r.Reason == ManualOverride
+	withheld := Withhold(i, r, a)
 	switch {
 	case r.Action == Approve && m.Has(DuplicateInvoice):
 		return fault.New(fault.PolicyViolation, "duplicate_invoice",
 			"The invoice %s is a duplicate and can never be approved, not by an override either. Reject it with the reason DUPLICATE_INVOICE.", i.ID).With(blocking)
-	case override && (!r.Override || r.Reason != ManualOverride || text.Written(r.Note.text) < MinOverrideNote):
+	case withheld != nil:
+		return withheld
+	case override && !r.complete():
 		return fault.New(fault.PolicyViolation, "override_incomplete",
 			"An override needs override true, the reason MANUAL_OVERRIDE and a note of at least %d letters and signs, by a person who may. Hold the invoice instead.", MinOverrideNote).With(blocking)
 	case override && !a.MayOverride:

@@ -22,6 +22,9 @@ type Vendor struct {
 	Name     string         // 1 to MaxName characters of one line; data of others
 	Balances []money.Amount // what is owed, one for each currency, in order of its code; must not be changed in place
 	Head     journal.Head   // the last entry of its history; Head.Number is its version
+	// Synthesised is [FieldCurrency] if its ledger does not say what a balance is
+	// in, else nil.
+	Synthesised []Field
 }
 
 // Subject is whose history the entries of a vendor are.
