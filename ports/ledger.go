@@ -115,4 +115,7 @@ type InvoiceSum struct {
 	Status   payables.Status
 	Count    int64
 	Minor    *big.Int // the sum of the totals in minor units
+	// Synthesised is [payables.FieldCurrency] if the ledger does not say what they
+	// are in, else nil; such invoices have a line of their own.
+	Synthesised []payables.Field
 }

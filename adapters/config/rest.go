@@ -3,6 +3,8 @@ package config
 import (
 	"net"
 	"time"
+
+	"github.com/refundledger/refundledger/domain/money"
 )
 
 // REST is the backend that is a service: refund-ledgerd serve, or another that
@@ -13,17 +15,27 @@ const REST Backend = "rest"
 type Service struct {
 	URL, Token string
 	Timeout    time.Duration
+	// Currency is what invoices are in that come without one; the zero value: they
+	// are refused.
+	Currency money.Currency
 }
 
 // service checks that what the backend rest needs is there.
-func (p *problems) service(backend Backend, url, token, timeout string) Service {
+func (p *problems) service(backend Backend, url, token, timeout, currency string) Service {
 	if backend == REST && url == "" {
 		p.add("LEDGER_REST_URL", "is missing: the backend rest needs the address of the service")
 	}
 	if backend == REST && token == "" {
 		p.add("LEDGER_REST_TOKEN", "is missing: the backend rest needs the token for the service")
 	}
-	return Service{url, token, p.duration("LEDGER_REST_TIMEOUT", timeout)}
+	s := Service{URL: url, Token: token, Timeout: p.duration("LEDGER_REST_TIMEOUT", timeout)}
+	if currency != "" {
+		var err error
+		if s.Currency, err = money.ParseCurrency(currency); err != nil {
+			p.add("LEDGER_DEFAULT_CURRENCY", "is not valid: %w", err)
+		}
+	}
+	return s
 }
 
 // Serving says how refund-ledgerd serves.

@@ -20,6 +20,8 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
 	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 // DefaultTimeout is how long a call may take, all attempts and look-ups included.
@@ -53,6 +55,12 @@ type Options struct {
 	Token string
 	// Timeout is how long a call may take; DefaultTimeout if 0.
 	Timeout time.Duration
+	// Currency is what invoices are in of which a thin backend does not say it, or
+	// the zero value: then such an answer is refused.
+	Currency money.Currency
+	// Started is when the process did: the date of invoices of which a thin backend
+	// says none. Now if it is zero.
+	Started time.Time
 	// Log takes a line for each trouble with the service. It never gets a token,
 	// a body or an address with what is asked for.
 	Log *slog.Logger
@@ -68,6 +76,7 @@ type Client struct {
 	wire          *http.Transport
 	retry         *retryablehttp.Client
 	breaker       *gobreaker.CircuitBreaker[attempt]
+	forms         restwire.Payables
 }
 
 // New makes a client. It does not connect yet.
@@ -83,6 +92,14 @@ func New(o Options) (*Client, error) {
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}
+	if o.Started.IsZero() {
+		o.Started = time.Now()
+	}
+	date, err := payables.ParseDate(o.Started.UTC().Format(time.DateOnly))
+	if err != nil {
+		return nil, fmt.Errorf("restclient: the time of the start: %w", err)
+	}
+	c.forms = restwire.PayablesWith(restwire.Fallback{Currency: o.Currency, Date: date})
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -168,5 +185,11 @@ func unreachable() error {
 // unreadable is the fault when what came is no answer of a ledger.
 func (c *Client) unreadable(resource string, cause error) error {
 	c.log.Error("an answer of the ledger service is not valid", "resource", resource, "cause", cause.Error())
+	if errors.Is(cause, restwire.ErrNoCurrency) {
+		f := fault.New(fault.BackendUnavailable, "currency_missing",
+			"The ledger does not say which currency an amount is in. Nothing has happened. The operator can say it, with the setting LEDGER_DEFAULT_CURRENCY.")
+		f.Retryable = false // until there is another setting
+		return f
+	}
 	return fault.New(fault.BackendUnavailable, "ledger_answer_invalid", "The ledger gave an answer that can not be relied on. Nothing has happened. Try again later.")
 }

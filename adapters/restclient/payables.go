@@ -57,7 +57,7 @@ func loadVendor(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref)
 	if _, err := payables.ParseVendorID(ref.ID); err != nil {
 		return nil, nil
 	}
-	return one(ctx, c, t, "", ref, restwire.GetVendor, restwire.VendorForm, ref.ID)
+	return one(ctx, c, t, "", ref, restwire.GetVendor, c.forms.Vendor, ref.ID)
 }
 
 func loadReceipt(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref) (ledger.Record, error) {
@@ -92,7 +92,7 @@ func loadInvoice(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref
 	if _, err := payables.ParseInvoiceID(ref.ID); err != nil {
 		return nil, nil
 	}
-	return whole(ctx, c, t, ref, restwire.GetInvoice, restwire.GetInvoiceLines, restwire.InvoiceForm)
+	return whole(ctx, c, t, ref, restwire.GetInvoice, restwire.GetInvoiceLines, c.forms.Invoice)
 }
 
 func loadOrder(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref) (ledger.Record, error) {
@@ -100,6 +100,27 @@ func loadOrder(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref) 
 		return nil, nil
 	}
 	return whole(ctx, c, t, ref, restwire.GetOrder, restwire.GetOrderLines, restwire.OrderForm)
+}
+
+// rules are those of commands that a thin backend need not know.
+var rules = map[string]rule{payables.RouteName: withhold}
+
+// withhold refuses to approve what the service does not show whole, unless it is
+// overridden: the service knows nothing of what is synthesised here.
+func withhold(ctx context.Context, c *Client, t access.Tenant, cmd ledger.Command) error {
+	r := cmd.(payables.Route)
+	if r.Action != payables.Approve || r.Overrides(r.Authority) {
+		return nil
+	}
+	a, err := c.get(ctx, t, "", restwire.GetInvoice, []string{r.Invoice.String()}, nil)
+	if err != nil || a == nil { // what is not there the service will not approve
+		return err
+	}
+	i, err := record(a, c.forms.Invoice.Form, t, r.Invoice.Ref()) // not all of its lines, if there are many
+	if err != nil {
+		return c.unreadable(restwire.GetInvoice.Name, err)
+	}
+	return payables.Withhold(i, r.Request, r.Authority)
 }
 
 // How often a record is read again that has changed before all of its lines were
@@ -191,7 +212,7 @@ func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invo
 	if f.Undecided {
 		filter.Set("undecided", "true")
 	}
-	return filtered(ctx, c, t, restwire.ListInvoices, restwire.HeaderPages, nil, filter, "cursor", after, limit, func(before *payables.Invoice, i payables.Invoice) bool {
+	return filtered(ctx, c, t, restwire.ListInvoices, c.forms.Invoices, nil, filter, "cursor", after, limit, func(before *payables.Invoice, i payables.Invoice) bool {
 		from := after
 		if before != nil {
 			from = before.ID.String()
@@ -210,7 +231,7 @@ func (c *Client) LatestInvoices(ctx context.Context, t access.Tenant, v payables
 	if before > 0 {
 		from = strconv.FormatInt(before, 10)
 	}
-	return list(ctx, c, t, restwire.LatestInvoices, restwire.HeaderPages, []string{v.String()}, "cursor", from, limit, func(last *payables.Invoice, i payables.Invoice) bool {
+	return list(ctx, c, t, restwire.LatestInvoices, c.forms.Invoices, []string{v.String()}, "cursor", from, limit, func(last *payables.Invoice, i payables.Invoice) bool {
 		if last != nil {
 			return i.Vendor == v && i.Entered < last.Entered
 		}
@@ -220,7 +241,7 @@ func (c *Client) LatestInvoices(ctx context.Context, t access.Tenant, v payables
 
 // SumInvoices implements ports.Payables.
 func (c *Client) SumInvoices(ctx context.Context, t access.Tenant) ([]ports.InvoiceSum, error) {
-	return single(ctx, c, t, restwire.SumInvoices, restwire.SumsForm)
+	return single(ctx, c, t, restwire.SumInvoices, c.forms.Sums)
 }
 
 // Tolerance implements ports.Tolerances: the service's, under which it decides.
@@ -262,7 +283,7 @@ func (c *Client) ListReceipts(ctx context.Context, t access.Tenant, o payables.O
 
 // ListVendors implements ports.Payables.
 func (c *Client) ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error) {
-	return list(ctx, c, t, restwire.ListVendors, restwire.VendorPages, nil, "cursor", after, limit, func(before *payables.Vendor, v payables.Vendor) bool {
+	return list(ctx, c, t, restwire.ListVendors, c.forms.Vendors, nil, "cursor", after, limit, func(before *payables.Vendor, v payables.Vendor) bool {
 		if before != nil {
 			return v.ID.String() > before.ID.String()
 		}

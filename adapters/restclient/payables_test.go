@@ -51,6 +51,17 @@ func invoice(t testing.TB, s ports.Ledger, id payables.InvoiceID) payables.Invoi
 	return i
 }
 
+// lookUps has a defect when it is asked for operations.
+func lookUps(d faulty.Defect) faulty.Defect {
+	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+		if strings.HasPrefix(r.URL.Path, "/v1/operations/") {
+			d(s, w, r, n)
+			return
+		}
+		faulty.Good(s, w, r, n)
+	}
+}
+
 func TestDecisionsOfAFaultyService(t *testing.T) {
 	const problem, text = "application/problem+json", "text/html"
 	internal := `{"status":500,"code":"INTERNAL","reason":"internal","detail":"Internal error.","retryable":false}`
@@ -65,7 +76,9 @@ func TestDecisionsOfAFaultyService(t *testing.T) {
 		"it loses one reply after the commit":        {faulty.Writes(faulty.First(1, faulty.LosesReplies)), "replayed", true, 2},
 		"it loses every reply after the commit":      {faulty.Writes(faulty.LosesReplies), "replayed", true, 3},
 		"it loses every request":                     {faulty.Writes(faulty.LosesRequests), unreachable, false, 3},
-		"it loses every reply, and can not be asked": {both(faulty.LosesReplies, faulty.LosesRequests), unknown, true, 3},
+		"it loses every reply, and can not be asked": {both(faulty.LosesReplies, lookUps(faulty.LosesRequests)), unknown, true, 3},
+		"it can not be read":                         {faulty.Reads(faulty.LosesRequests), unreachable, false, 0},
+		"it is read as another":                      {faulty.Reads(faulty.Changes(`"INV-1001"`, `"INV-1002"`)), unreliable, false, 0},
 		"200 with an error body after the commit":    {faulty.Writes(faulty.AnswersAfter(200, "application/json", `{"error":"no"}`)), "replayed", true, 1},
 		"another media type":                         {faulty.Writes(faulty.Sets("Content-Type", text)), "replayed", true, 1},
 		"a truncated answer":                         {faulty.Writes(faulty.Truncates), "replayed", true, 1},

@@ -13,8 +13,8 @@ import (
 
 var payablesReads = []route{
 	{restwire.ListInvoices, listInvoices},
-	whole(restwire.GetInvoice, restwire.InvoiceForm, invoiceRef),
-	part(restwire.GetInvoiceLines, restwire.InvoiceForm, invoiceRef),
+	whole(restwire.GetInvoice, restwire.Complete.Invoice, invoiceRef),
+	part(restwire.GetInvoiceLines, restwire.Complete.Invoice, invoiceRef),
 	{restwire.SumInvoices, sumInvoices},
 	{restwire.GetPolicy, getPolicy},
 	whole(restwire.GetOrder, restwire.OrderForm, orderRef),
@@ -25,7 +25,7 @@ var payablesReads = []route{
 		return id.Ref(), noSuch("receipt_not_found", "goods receipt"), err
 	}),
 	{restwire.ListVendors, listVendors},
-	record(restwire.GetVendor, restwire.VendorForm, func(r request) (ledger.Ref, error, error) {
+	record(restwire.GetVendor, restwire.Complete.Vendor, func(r request) (ledger.Ref, error, error) {
 		id, err := named(r, payables.ParseVendorID)
 		return id.Ref(), payables.VendorNotFound(id), err
 	}),
@@ -133,7 +133,7 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 		return nil, err
 	}
 	var out restwire.Invoices
-	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return i.ID.String() })
+	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.Complete.Header, func(i payables.Invoice) string { return i.ID.String() })
 	return out, nil
 }
 
@@ -170,7 +170,7 @@ func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
 		return nil, err
 	}
 	var out restwire.Invoices
-	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.HeaderForm, func(i payables.Invoice) string { return strconv.FormatInt(i.Entered, 10) })
+	out.Invoices, out.Next = page(r.Tenant(), rows, limit, restwire.Complete.Header, func(i payables.Invoice) string { return strconv.FormatInt(i.Entered, 10) })
 	return out, nil
 }
 
@@ -179,7 +179,7 @@ func sumInvoices(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return restwire.SumsForm.Of(r.Tenant(), sums), nil
+	return restwire.Complete.Sums.Of(r.Tenant(), sums), nil
 }
 
 func getPolicy(s *Server, r request, _ http.Header) (any, error) {
@@ -222,6 +222,6 @@ func listVendors(s *Server, r request, _ http.Header) (any, error) {
 		return nil, err
 	}
 	var out restwire.Vendors
-	out.Vendors, out.Next = page(r.Tenant(), rows, limit, restwire.VendorForm, func(v payables.Vendor) string { return v.ID.String() })
+	out.Vendors, out.Next = page(r.Tenant(), rows, limit, restwire.Complete.Vendor, func(v payables.Vendor) string { return v.ID.String() })
 	return out, nil
 }

@@ -44,6 +44,9 @@ func check(ctx context.Context, c console, o contract.Options) error {
 		default:
 			fmt.Fprintf(c.out, "holds        %s\n", f.Promise)
 		}
+		for _, field := range f.LeftOut {
+			fmt.Fprintf(c.out, "left out     %s: such an invoice can not be approved without an override\n", field)
+		}
 		checked++
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func Withhold(i Invoice, r Request, a Authority) error {
 		d.Synthesised = append(d.Synthesised, f.name)
 	}
 	return fault.New(fault.PolicyViolation, "synthesised_invoice",
-		"The ledger does not say all of the invoice %s; made up are: %s. So it can only be approved by an override, of a person with the scope invoice:override: "+
+		"The ledger does not keep all of the invoice %s; filled in are: %s. So it can only be approved by an override, of a person with the scope invoice:override: "+
 			"override true, the reason MANUAL_OVERRIDE and a note of at least %d letters and signs. Hold the invoice instead, with the reason NEEDS_REVIEW.",
 		i.ID, strings.Join(d.Synthesised, ", "), MinOverrideNote).With(d)
 }

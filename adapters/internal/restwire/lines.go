@@ -89,8 +89,8 @@ type Assembly[R, W, L, P any] struct {
 // of it in an error.
 func (f Lined[R, W, L, P]) Begin(doc []byte) (*Assembly[R, W, L, P], error) {
 	w, err := f.Document(doc)
-	if lines, _ := f.parts.of(&w); err == nil && lines == nil {
-		err = errors.New("there is no list of lines")
+	if lines, next := f.parts.of(&w); err == nil && lines == nil && *next != nil {
+		err = errors.New("there are more lines, and no list of the first")
 	}
 	return &Assembly[R, W, L, P]{f, w}, err
 }

@@ -1,9 +1,13 @@
 package restwire
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/journal"
@@ -26,8 +30,8 @@ type Vendor struct {
 
 // Balance is what is owed in one currency.
 type Balance struct {
-	Currency     string `json:"currency" doc:"ISO 4217 code."`
-	BalanceMinor int64  `json:"balanceMinor" doc:"What is owed, in minor units; negative if credited beyond it."`
+	Currency     *string `json:"currency" nullable:"false" doc:"ISO 4217 code."`
+	BalanceMinor int64   `json:"balanceMinor" doc:"What is owed, in minor units; negative if credited beyond it."`
 }
 
 // PurchaseOrder is what was agreed, and what of it has been received and billed.
@@ -111,11 +115,11 @@ type Invoice struct {
 	CreditsID     *string        `json:"creditsId" required:"false" nullable:"false" doc:"The invoice that a credit note credits, if it names one."`
 	VendorID      string         `json:"vendorId" doc:"Who sent it."`
 	OrderID       *string        `json:"orderId" required:"false" nullable:"false" doc:"The order that it names, if it does; there may be no such order."`
-	Currency      string         `json:"currency" doc:"ISO 4217 code of all its amounts."`
-	TaxMinor      int64          `json:"taxMinor" doc:"Tax as declared, in minor units."`
-	FreightMinor  int64          `json:"freightMinor" doc:"Freight as declared, in minor units."`
+	Currency      *string        `json:"currency" nullable:"false" doc:"ISO 4217 code of all its amounts."`
+	TaxMinor      *int64         `json:"taxMinor" nullable:"false" doc:"Tax as declared, in minor units."`
+	FreightMinor  *int64         `json:"freightMinor" nullable:"false" doc:"Freight as declared, in minor units."`
 	TotalMinor    int64          `json:"totalMinor" doc:"The total as declared, in minor units."`
-	InvoiceDate   string         `json:"invoiceDate" format:"date" doc:"The day that it is of."`
+	InvoiceDate   *string        `json:"invoiceDate" nullable:"false" format:"date" doc:"The day that it is of."`
 	Entered       int64          `json:"entered" doc:"The number of the entry that entered it, in its vendor's history."`
 	Status        string         `json:"status" enum:"open,on_hold,approved,rejected" doc:"Where it stands; approved and rejected are final."`
 	CreditedMinor int64          `json:"creditedMinor" doc:"What approved credit notes gave back, in minor units."`
@@ -203,11 +207,11 @@ type InvoiceSums struct {
 
 // InvoiceSum is one line of the sums.
 type InvoiceSum struct {
-	Currency   string `json:"currency" doc:"ISO 4217 code."`
-	Kind       string `json:"kind" enum:"invoice,credit_note" doc:"Which documents."`
-	Status     string `json:"status" enum:"open,on_hold,approved,rejected" doc:"Where they stand."`
-	Count      int64  `json:"count" doc:"How many there are."`
-	TotalMinor string `json:"totalMinor" pattern:"^(0|[1-9][0-9]*)$" doc:"The sum of their totals, in minor units: digits in a text, since it may be more than 64 bits hold."`
+	Currency   *string `json:"currency" nullable:"false" doc:"ISO 4217 code."`
+	Kind       string  `json:"kind" enum:"invoice,credit_note" doc:"Which documents."`
+	Status     string  `json:"status" enum:"open,on_hold,approved,rejected" doc:"Where they stand."`
+	Count      int64   `json:"count" doc:"How many there are."`
+	TotalMinor string  `json:"totalMinor" pattern:"^(0|[1-9][0-9]*)$" doc:"The sum of their totals, in minor units: digits in a text, since it may be more than 64 bits hold."`
 }
 
 // PayablesPolicy is what decisions about invoices are made under.
@@ -224,9 +228,7 @@ type PriceTolerance struct {
 
 // How they are sent.
 var (
-	VendorForm  = form("the vendor", vendorOf, Vendor.record)
-	VendorPages = pages(VendorForm, func(p Vendors) ([]Vendor, *string) { return p.Vendors, p.Next })
-	OrderForm   = lined(parts[payables.Order, PurchaseOrder, OrderLine, OrderLines]{
+	OrderForm = lined(parts[payables.Order, PurchaseOrder, OrderLine, OrderLines]{
 		form: form("the order", orderOf, PurchaseOrder.record),
 		of:   func(o *PurchaseOrder) (*[]OrderLine, **string) { return &o.Lines, &o.Next },
 		part: func(lines []OrderLine, next *string) OrderLines { return OrderLines{lines, next} },
@@ -235,20 +237,66 @@ var (
 	})
 	ReceiptForm  = form("the receipt", receiptOf, Receipt.record)
 	ReceiptPages = pages(ReceiptForm, func(p Receipts) ([]Receipt, *string) { return p.Receipts, p.Next })
-	InvoiceForm  = lined(parts[payables.Invoice, Invoice, InvoiceLine, InvoiceLines]{
-		form: form("the invoice", invoiceOf, Invoice.record),
-		of:   func(i *Invoice) (*[]InvoiceLine, **string) { return i.Lines, &i.Next },
-		part: func(lines []InvoiceLine, next *string) InvoiceLines { return InvoiceLines{lines, next} },
-		rows: func(p InvoiceLines) ([]InvoiceLine, *string) { return p.Lines, p.Next },
-		line: func(l InvoiceLine) int64 { return l.Line },
-	})
-	HeaderForm   = form("the invoice", headerOf, Invoice.header)
-	HeaderPages  = pages(HeaderForm, func(p Invoices) ([]Invoice, *string) { return p.Invoices, p.Next })
 	DecisionForm = form("the decision", decisionOf, Decision.record)
 	ClaimForm    = form("the number", claimOf, NumberClaim.record)
 	PolicyForm   = form("the policy", policyOf, PayablesPolicy.record)
-	SumsForm     = form("the sums", sumsOf, InvoiceSums.record)
 )
+
+// Payables are how the documents are sent of which a thin backend leaves
+// something out: one that keeps less and serves it in the same documents.
+type Payables struct {
+	Vendor   Form[payables.Vendor, Vendor]
+	Vendors  Pages[payables.Vendor, Vendor, Vendors]
+	Invoice  Lined[payables.Invoice, Invoice, InvoiceLine, InvoiceLines]
+	Header   Form[payables.Invoice, Invoice]
+	Invoices Pages[payables.Invoice, Invoice, Invoices] // of headers
+	Sums     Form[[]ports.InvoiceSum, InvoiceSums]
+}
+
+// Fallback is what stands in for what is left out: members that are pointers
+// and required all the same. Lines, tax and freight need none. What something
+// stands in for is named in the record; see [payables.Field].
+type Fallback struct {
+	Currency money.Currency // the zero value: what has no currency is refused
+	Date     payables.Date  // likewise
+}
+
+// PayablesWith returns the forms that read with a fallback.
+func PayablesWith(f Fallback) Payables {
+	p := Payables{
+		Vendor: form("the vendor", vendorOf, f.vendor),
+		Invoice: lined(parts[payables.Invoice, Invoice, InvoiceLine, InvoiceLines]{
+			form: form("the invoice", invoiceOf, f.invoice),
+			of:   func(i *Invoice) (*[]InvoiceLine, **string) { return i.Lines, &i.Next },
+			part: func(lines []InvoiceLine, next *string) InvoiceLines { return InvoiceLines{lines, next} },
+			rows: func(p InvoiceLines) ([]InvoiceLine, *string) { return p.Lines, p.Next },
+			line: func(l InvoiceLine) int64 { return l.Line },
+		}),
+		Header: form("the invoice", headerOf, f.header),
+		Sums:   form("the sums", sumsOf, f.sums),
+	}
+	p.Vendors = pages(p.Vendor, func(p Vendors) ([]Vendor, *string) { return p.Vendors, p.Next })
+	p.Invoices = pages(p.Header, func(p Invoices) ([]Invoice, *string) { return p.Invoices, p.Next })
+	return p
+}
+
+// Complete are the forms of a backend that leaves nothing out, for sending.
+var Complete = PayablesWith(Fallback{})
+
+// ErrNoCurrency is the error for a document without a currency, where nothing
+// stands in for it.
+var ErrNoCurrency = errors.New("the currency is left out")
+
+// currency reads what may be left out.
+func (f Fallback) currency(r *reader, code *string) (c money.Currency, synthesised []payables.Field) {
+	if code != nil {
+		return read(r, *code, money.ParseCurrency), nil
+	}
+	if f.Currency == (money.Currency{}) {
+		r.fail(ErrNoCurrency)
+	}
+	return f.Currency, []payables.Field{payables.FieldCurrency}
+}
 
 // A decision that was asked for again is answered with the first one, which is
 // another operation's.
@@ -371,17 +419,19 @@ type decisionFields struct {
 func vendorOf(t access.Tenant, v payables.Vendor) Vendor {
 	w := Vendor{Tenant: t.String(), ID: v.ID.String(), Name: v.Name, Balances: make([]Balance, 0, len(v.Balances)), Version: v.Head.Number, Head: v.Head.Hash.String()}
 	for _, b := range v.Balances {
-		w.Balances = append(w.Balances, Balance{b.Currency().String(), b.Minor()})
+		w.Balances = append(w.Balances, Balance{new(b.Currency().String()), b.Minor()})
 	}
 	return w
 }
 
-func (w Vendor) record(t access.Tenant) (payables.Vendor, error) {
+func (f Fallback) vendor(w Vendor, t access.Tenant) (payables.Vendor, error) {
 	r := reader{}
 	v := payables.Vendor{ID: read(&r, w.ID, payables.ParseVendorID), Name: w.Name, Head: journal.Head{Number: w.Version, Hash: read(&r, w.Head, parseHash)}}
 	for i, b := range w.Balances {
-		v.Balances = append(v.Balances, r.amount(b.BalanceMinor, b.Currency))
-		r.want(i == 0 || w.Balances[i-1].Currency < b.Currency, "the balances are not in order of their currencies")
+		c, synthesised := f.currency(&r, b.Currency)
+		v.Balances = append(v.Balances, money.FromMinor(b.BalanceMinor, c))
+		v.Synthesised = append(v.Synthesised, synthesised...)
+		r.want(i == 0 || v.Balances[i-1].Currency().String() < c.String(), "the balances are not in order of their currencies")
 	}
 	r.want(w.Tenant == t.String(), "the vendor is of another tenant")
 	r.want(w.Name != "" && w.Version > 0, "the vendor has no name, or no version")
@@ -469,8 +519,8 @@ func (w Receipt) record(t access.Tenant) (payables.Receipt, error) {
 func headerOf(t access.Tenant, i payables.Invoice) Invoice {
 	return Invoice{
 		Tenant: t.String(), ID: i.ID.String(), Number: i.Number.String(), NormalNumber: i.Number.Normal(), Kind: i.Document.String(), CreditsID: optional(i.Credits.String()),
-		VendorID: i.Vendor.String(), OrderID: optional(i.Order.String()), Currency: i.Currency.String(), TaxMinor: i.Tax.Minor(), FreightMinor: i.Freight.Minor(),
-		TotalMinor: i.Total.Minor(), InvoiceDate: i.Date.String(), Entered: i.Entered, Status: i.Status.String(), CreditedMinor: i.Credited.Minor(),
+		VendorID: i.Vendor.String(), OrderID: optional(i.Order.String()), Currency: new(i.Currency.String()), TaxMinor: new(i.Tax.Minor()), FreightMinor: new(i.Freight.Minor()),
+		TotalMinor: i.Total.Minor(), InvoiceDate: new(i.Date.String()), Entered: i.Entered, Status: i.Status.String(), CreditedMinor: i.Credited.Minor(),
 	}
 }
 
@@ -498,52 +548,57 @@ func invoiceLineOf(l payables.InvoiceLine) InvoiceLine {
 }
 
 // head reads what a list has too.
-func (w Invoice) head(r *reader, t access.Tenant) payables.Invoice {
-	c := read(r, w.Currency, money.ParseCurrency)
+func (f Fallback) head(r *reader, w Invoice, t access.Tenant) payables.Invoice {
+	c, synthesised := f.currency(r, w.Currency)
 	i := payables.Invoice{
 		ID: read(r, w.ID, payables.ParseInvoiceID), Number: payables.RestoreNumber(w.Number, w.NormalNumber), Document: read(r, w.Kind, payables.ParseDocumentKind),
 		Credits: readOptional(r, w.CreditsID, payables.ParseInvoiceID), Vendor: read(r, w.VendorID, payables.ParseVendorID), Order: readOptional(r, w.OrderID, payables.ParseOrderID),
-		Currency: c, Tax: money.FromMinor(w.TaxMinor, c), Freight: money.FromMinor(w.FreightMinor, c), Total: money.FromMinor(w.TotalMinor, c),
-		Date: read(r, w.InvoiceDate, payables.ParseDate), Entered: w.Entered, Status: read(r, w.Status, payables.ParseStatus), Credited: money.FromMinor(w.CreditedMinor, c),
+		Currency: c, Tax: money.FromMinor(0, c), Freight: money.FromMinor(0, c), Total: money.FromMinor(w.TotalMinor, c),
+		Date: f.Date, Entered: w.Entered, Status: read(r, w.Status, payables.ParseStatus), Credited: money.FromMinor(w.CreditedMinor, c),
 	}
+	if w.InvoiceDate != nil {
+		i.Date = read(r, *w.InvoiceDate, payables.ParseDate)
+	} else {
+		r.want(f.Date != payables.Date{}, "the date is left out")
+		synthesised = append(synthesised, payables.FieldDate)
+	}
+	for _, charge := range []struct {
+		minor *int64
+		to    *money.Amount
+		field payables.Field
+	}{{w.TaxMinor, &i.Tax, payables.FieldTax}, {w.FreightMinor, &i.Freight, payables.FieldFreight}} {
+		if charge.minor == nil {
+			synthesised = append(synthesised, charge.field)
+			continue
+		}
+		*charge.to = money.FromMinor(*charge.minor, c)
+		r.want(isAmount(*charge.minor), "tax or freight of the invoice is out of range")
+	}
+	i.Synthesised = synthesised
 	_, err := payables.ParseNumber(w.Number)
 	r.fail(err)
 	r.want(w.Tenant == t.String(), "the invoice is of another tenant")
 	r.want(w.NormalNumber != "" && w.Entered > 0, "the invoice has no normal number, or was not entered")
-	r.want(isAmount(w.TaxMinor) && isAmount(w.FreightMinor) && isAmount(w.TotalMinor) && w.CreditedMinor >= 0, "an amount of the invoice is out of range")
+	r.want(isAmount(w.TotalMinor) && w.CreditedMinor >= 0, "an amount of the invoice is out of range")
 	return i
 }
 
-func (w Invoice) header(t access.Tenant) (payables.Invoice, error) {
+func (f Fallback) header(w Invoice, t access.Tenant) (payables.Invoice, error) {
 	r := reader{}
-	i := w.head(&r, t)
+	i := f.head(&r, w, t)
 	r.want(w.Lines == nil && w.Decision == nil && w.Next == nil, "an invoice of a list has lines or a decision")
 	return i, r.err
 }
 
-func (w Invoice) record(t access.Tenant) (payables.Invoice, error) {
+func (f Fallback) invoice(w Invoice, t access.Tenant) (payables.Invoice, error) {
 	r := reader{}
-	i := w.head(&r, t)
+	i := f.head(&r, w, t)
 	if w.Lines == nil {
-		r.want(false, "the invoice has no list of lines")
-		return i, r.err
+		i.Lines = []payables.InvoiceLine{payables.TotalLine(i.Total, i.Tax, i.Freight)}
+		i.Synthesised = slices.Insert(i.Synthesised, 0, payables.FieldLines)
+	} else {
+		i.Lines = r.lines(*w.Lines, i.Currency)
 	}
-	lines := *w.Lines
-	i.Lines = make([]payables.InvoiceLine, 0, len(lines))
-	for n, l := range lines {
-		line := payables.InvoiceLine{
-			Line: int(l.Line), SKU: readOptional(&r, l.SKU, payables.ParseSKU), Unit: read(&r, l.Unit, payables.ParseUnit), Quantity: read(&r, l.Quantity, canonical(payables.ParseQuantity)),
-			UnitPrice: money.FromMinor(l.UnitPriceMinor, i.Currency), Amount: money.FromMinor(l.AmountMinor, i.Currency), Credited: r.ratio(l.Credited),
-		}
-		if l.OrderLine != nil {
-			line.OrderLine = int(*l.OrderLine)
-			r.want(*l.OrderLine > 0 && *l.OrderLine <= payables.MaxLineNumber, "the number of a line is out of range")
-		}
-		i.Lines = append(i.Lines, line)
-		r.want(l.Line > 0 && l.Line <= payables.MaxLineNumber && (n == 0 || lines[n-1].Line < l.Line), "the lines are not in order of their numbers")
-		r.want(isAmount(l.UnitPriceMinor) && isAmount(l.AmountMinor), "an amount of a line is out of range")
-	}
-	r.want(len(lines) <= payables.MaxLines, "the invoice has too many lines")
 	if w.Decision != nil {
 		d, err := w.Decision.record(t)
 		r.fail(err)
@@ -552,6 +607,25 @@ func (w Invoice) record(t access.Tenant) (payables.Invoice, error) {
 	}
 	r.want((i.Decision == nil) == (i.Status == payables.Open), "the decision is not that of the status")
 	return i, r.err
+}
+
+func (r *reader) lines(lines []InvoiceLine, c money.Currency) []payables.InvoiceLine {
+	all := make([]payables.InvoiceLine, 0, len(lines))
+	for n, l := range lines {
+		line := payables.InvoiceLine{
+			Line: int(l.Line), SKU: readOptional(r, l.SKU, payables.ParseSKU), Unit: read(r, l.Unit, payables.ParseUnit), Quantity: read(r, l.Quantity, canonical(payables.ParseQuantity)),
+			UnitPrice: money.FromMinor(l.UnitPriceMinor, c), Amount: money.FromMinor(l.AmountMinor, c), Credited: r.ratio(l.Credited),
+		}
+		if l.OrderLine != nil {
+			line.OrderLine = int(*l.OrderLine)
+			r.want(*l.OrderLine > 0 && *l.OrderLine <= payables.MaxLineNumber, "the number of a line is out of range")
+		}
+		all = append(all, line)
+		r.want(l.Line > 0 && l.Line <= payables.MaxLineNumber && (n == 0 || lines[n-1].Line < l.Line), "the lines are not in order of their numbers")
+		r.want(isAmount(l.UnitPriceMinor) && isAmount(l.AmountMinor), "an amount of a line is out of range")
+	}
+	r.want(len(lines) <= payables.MaxLines, "the invoice has too many lines")
+	return all
 }
 
 func decisionOf(t access.Tenant, d payables.Decision) Decision {
@@ -624,28 +698,30 @@ func (w NumberClaim) record(t access.Tenant) (payables.NumberClaim, error) {
 func sumsOf(t access.Tenant, sums []ports.InvoiceSum) InvoiceSums {
 	w := InvoiceSums{t.String(), make([]InvoiceSum, 0, len(sums))}
 	for _, s := range sums {
-		w.Sums = append(w.Sums, InvoiceSum{s.Currency.String(), s.Document.String(), s.Status.String(), s.Count, s.Minor.String()})
+		w.Sums = append(w.Sums, InvoiceSum{new(s.Currency.String()), s.Document.String(), s.Status.String(), s.Count, s.Minor.String()})
 	}
 	return w
 }
 
-func (w InvoiceSums) record(t access.Tenant) ([]ports.InvoiceSum, error) {
+func (f Fallback) sums(w InvoiceSums, t access.Tenant) ([]ports.InvoiceSum, error) {
 	r := reader{}
 	sums := make([]ports.InvoiceSum, 0, len(w.Sums))
 	for i, s := range w.Sums {
-		sum := ports.InvoiceSum{
-			Currency: read(&r, s.Currency, money.ParseCurrency), Document: read(&r, s.Kind, payables.ParseDocumentKind), Status: read(&r, s.Status, payables.ParseStatus),
-			Count: s.Count, Minor: read(&r, s.TotalMinor, parseTotal),
-		}
-		if i > 0 {
-			before := w.Sums[i-1]
-			r.want(before.Currency < s.Currency || before.Currency == s.Currency && (before.Kind < s.Kind || before.Kind == s.Kind && before.Status < s.Status), "the sums are not in order")
-		}
+		sum := ports.InvoiceSum{Document: read(&r, s.Kind, payables.ParseDocumentKind), Status: read(&r, s.Status, payables.ParseStatus), Count: s.Count, Minor: read(&r, s.TotalMinor, parseTotal)}
+		sum.Currency, sum.Synthesised = f.currency(&r, s.Currency)
+		r.want(i == 0 || bySum(w.Sums[i-1], s) < 0, "the sums are not in order")
 		r.want(s.Count > 0, "a sum is of nothing")
 		sums = append(sums, sum)
 	}
+	// Those without a currency come first on the wire.
+	slices.SortStableFunc(sums, func(a, b ports.InvoiceSum) int { return strings.Compare(a.Currency.String(), b.Currency.String()) })
 	r.want(w.Tenant == t.String(), "the sums are of another tenant")
 	return sums, r.err
+}
+
+// bySum is the order of sums.
+func bySum(a, b InvoiceSum) int {
+	return cmp.Or(strings.Compare(given(a.Currency), given(b.Currency)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Status, b.Status))
 }
 
 // maxTotal is how long a sum may be, in digits: that of as many invoices as 64
@@ -763,11 +839,12 @@ var tags = []func(access.Tenant, ledger.Record) (string, bool){
 		if !ok {
 			return "", false
 		}
-		return InvoiceForm.Tag(t, i), true
+		return Complete.Invoice.Tag(t, i), true
 	},
 }
 
-// blocked and decided read details, which name codes and nothing else.
+// blocked, withheld and decided read details, which name codes and fields, and
+// nothing else.
 func blocked(raw []byte) (any, error) {
 	d, err := declared[payables.Blocked](raw)
 	if err != nil {
@@ -783,6 +860,23 @@ func blocked(raw []byte) (any, error) {
 		}
 	}
 	return b, nil
+}
+
+func withheld(raw []byte) (any, error) {
+	d, err := declared[payables.Synthesised](raw)
+	if err != nil {
+		return nil, err
+	}
+	s := d.(payables.Synthesised)
+	if len(s.Synthesised) == 0 || len(s.Synthesised) > len(payables.Fields()) {
+		return nil, fmt.Errorf("the details have no fields, or too many")
+	}
+	for _, name := range s.Synthesised {
+		if _, err := payables.ParseField(name); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 func decided(raw []byte) (any, error) {

@@ -122,6 +122,7 @@ var details = map[string]func([]byte) (any, error){
 
 	"already_decided":        decided,
 	"duplicate_invoice":      blocked,
+	"synthesised_invoice":    withheld,
 	"override_incomplete":    blocked,
 	"override_not_permitted": blocked,
 	"reason_without_finding": blocked,

@@ -162,7 +162,9 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"operation":{"tenant":"acme","id":"45dd64d2-3324-4911-9049-5bdf316eb834","principal":"bot","tool":"t","key":"k","at":"2026-11-30T20:02:12.421Z"},"command":"payables.route","fingerprint":"f1e2b349d33e176b9adb319e7f7c4fe0be4b000c63f5cda88a11bba2624dbea4","decision":{"tenant":"acme","id":"45dd64d2-3324-4911-9049-5bdf316eb834","invoiceId":"INV-0001","vendorId":"V-1","number":7,"action":"hold","reasonCode":"PRICE_VARIANCE","override":false,"note":"Ask.","decidedBy":"bot","decidedAt":"2026-11-30T20:02:12.421Z","findings":[{"code":"PRICE_VARIANCE","line":1,"expected":"1.5","found":"2","invoices":["INV-0002"]}],"omitted":1}}`))
 	f.Add([]byte(`{"tenant":"acme","id":"INV-0001","number":"N–1","normalNumber":"n-1","kind":"invoice","vendorId":"V-1","orderId":"PO-1","currency":"USD","taxMinor":1,"freightMinor":2,"totalMinor":9,"invoiceDate":"2026-03-01","entered":4,"status":"open","creditedMinor":0,"lines":[{"line":1,"orderLine":2,"sku":"A","unit":"EA","quantity":"1.5","unitPriceMinor":4,"amountMinor":6,"credited":{"numerator":1,"denominator":2}}]}`))
 	f.Add([]byte(`{"tenant":"acme","id":"PO-1","vendorId":"V-1","currency":"USD","freightLimitMinor":0,"taxLimitPercent":"7.125","freightBilledMinor":0,"lines":[{"line":1,"sku":"A","description":"Ein „Ding“","unit":"EA","quantity":"10","unitPriceMinor":5,"conversions":[{"unit":"BOX","numerator":12,"denominator":1}],"received":{"numerator":5,"denominator":2}}]}`))
+	f.Add([]byte(`{"tenant":"acme","id":"INV-0001","number":"N–1","normalNumber":"n-1","kind":"invoice","vendorId":"V-1","totalMinor":9,"entered":4,"status":"open","creditedMinor":0}`))
 	acme := must(access.ParseTenant("acme"))
+	thin := PayablesWith(Fallback{must(money.ParseCurrency("KWD")), must(payables.ParseDate("2026-02-28"))})
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		_, _ = ParseProblem(422, doc)
 		if w, err := OutcomeForm.Document(doc); err == nil {
@@ -173,8 +175,9 @@ func FuzzAnswers(f *testing.F) {
 				}
 			}
 		}
-		if i, err := InvoiceForm.Read(doc, acme); err == nil {
-			if again, err := InvoiceForm.Read(Append(nil, InvoiceForm.Of(acme, i)), acme); err != nil || !reflect.DeepEqual(again, i) {
+		if i, err := thin.Invoice.Read(doc, acme); err == nil {
+			i.Synthesised = nil // never sent
+			if again, err := Complete.Invoice.Read(Append(nil, Complete.Invoice.Of(acme, i)), acme); err != nil || !reflect.DeepEqual(again, i) {
 				t.Errorf("%+v is read again as %+v, %v", i, again, err)
 			}
 		}
@@ -183,12 +186,12 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%+v is read again as %+v, %v", o, again, err)
 			}
 		}
-		_, _ = VendorForm.Read(doc, acme)
+		_, _ = thin.Vendor.Read(doc, acme)
 		_, _ = ReceiptForm.Read(doc, acme)
 		_, _ = ClaimForm.Read(doc, acme)
-		_, _ = SumsForm.Read(doc, acme)
+		_, _ = thin.Sums.Read(doc, acme)
 		_, _ = PolicyForm.Read(doc, acme)
-		_, _, _ = HeaderPages.Read(doc, acme)
+		_, _, _ = thin.Invoices.Read(doc, acme)
 		for _, c := range Commands() {
 			_, _ = c.Read(func(string) string { return "1" }, doc)
 		}

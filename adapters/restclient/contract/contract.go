@@ -55,6 +55,9 @@ type Finding struct {
 	Promise string
 	Skipped string // why it was not checked
 	Broken  error  // how it is broken; nil if it holds
+	// LeftOut are the fields that invoices lack, as a thin backend's may, if that
+	// was not said before.
+	LeftOut []payables.Field
 }
 
 // Check checks every promise in turn and gives each finding to report. It fails
@@ -85,18 +88,24 @@ func Check(ctx context.Context, o Options, report func(Finding)) (broken int, er
 		return 0, fmt.Errorf("the customer must be active and have %d to %d minor units; it is %s and has %s", LeastBalance, MostBalance, a.Status, a.Balance())
 	}
 	k.currency = a.Currency.String()
+	today, err := payables.ParseDate(time.Now().UTC().Format(time.DateOnly))
+	if err != nil {
+		return 0, err
+	}
+	k.forms = restwire.PayablesWith(restwire.Fallback{Currency: a.Currency, Date: today})
 	if o.Invoice != "" {
 		if k.invoice, err = payables.ParseInvoiceID(o.Invoice); err != nil {
 			return 0, err
 		}
 	}
 	for _, p := range slices.Concat(invoicePromises, promises) {
-		f := Finding{Promise: p.says}
+		f, said := Finding{Promise: p.says}, len(k.left)
 		if err := p.check(k); errors.Is(err, errSkipped) || errors.Is(err, errNoInvoice) {
 			f.Skipped = err.Error()
 		} else if f.Broken = err; err != nil {
 			broken++
 		}
+		f.LeftOut = k.left[said:]
 		report(f)
 	}
 	return broken, nil
@@ -117,6 +126,8 @@ type kit struct {
 	keys         int
 	http         *http.Client
 	made         []int64 // numbers of the refunds that were made
+	forms        restwire.Payables
+	left         []payables.Field // what invoices leave out
 }
 
 // reply is an answer.

@@ -66,8 +66,9 @@ func bill(id, number string, c money.Currency) payables.Invoice {
 	}
 }
 
-// check checks a good service behind a defect, and returns what is broken.
-func check(t *testing.T, defect faulty.Defect, token, other string) (broken []string) {
+// check checks a good service behind a defect, and returns what is broken and
+// what invoices leave out.
+func check(t *testing.T, defect faulty.Defect, token, other string) (broken, left []string) {
 	t.Helper()
 	store := memory.New()
 	usd := must(money.ParseCurrency("USD"))
@@ -100,21 +101,42 @@ func check(t *testing.T, defect faulty.Defect, token, other string) (broken []st
 		if f.Broken != nil {
 			broken = append(broken, f.Promise+" "+f.Broken.Error())
 		}
+		for _, field := range f.LeftOut {
+			left = append(left, field.String())
+		}
 	})
 	if err != nil {
-		return []string{err.Error()}
+		return []string{err.Error()}, left
 	}
 	if n != len(broken) {
 		t.Errorf("%d are counted, %d reported", n, len(broken))
 	}
-	return broken
+	return broken, left
 }
 
 func TestOurServiceKeepsTheContract(t *testing.T) {
 	for _, token := range []string{"plain", "gateway"} {
-		if broken := check(t, faulty.Good, token, "globex"); len(broken) > 0 {
-			t.Errorf("with the token %s: %s", token, strings.Join(broken, "\n"))
+		if broken, left := check(t, faulty.Good, token, "globex"); len(broken)+len(left) > 0 {
+			t.Errorf("with the token %s: %s, left out %s", token, strings.Join(broken, "\n"), left)
 		}
+	}
+}
+
+// What a thin backend leaves out is said, and breaks nothing.
+func TestAThinServiceKeepsTheContract(t *testing.T) {
+	for _, tt := range []struct {
+		out, want string
+	}{
+		{"lines", "lines"}, {"currency", "currency"}, {"invoiceDate", "invoiceDate"}, {"taxMinor", "tax"}, {"freightMinor", "freight"},
+		{"lines currency invoiceDate taxMinor freightMinor", "lines currency invoiceDate tax freight"},
+	} {
+		broken, left := check(t, faulty.LeavesOut(strings.Fields(tt.out)...), "plain", "globex")
+		if len(broken) > 0 || strings.Join(left, " ") != tt.want {
+			t.Errorf("without %s: left out %s, broken %s", tt.out, left, strings.Join(broken, "\n"))
+		}
+	}
+	if broken, left := check(t, faulty.LeavesOut("totalMinor"), "plain", "globex"); len(broken) == 0 || len(left) > 0 {
+		t.Errorf("without a total: left out %s, broken %s", left, broken)
 	}
 }
 
@@ -194,7 +216,7 @@ func TestAFaultyServiceIsFoundOut(t *testing.T) {
 		"it is not there":         {faulty.LosesRequests, "can not be looked up"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			broken := check(t, tt.defect, "plain", "globex")
+			broken, _ := check(t, tt.defect, "plain", "globex")
 			if !strings.Contains(strings.Join(broken, "\n"), tt.want) {
 				t.Errorf("it is not found out, but: %s", strings.Join(broken, "\n"))
 			}

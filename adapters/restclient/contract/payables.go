@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // invoicePromises are about an invoice that nobody has decided about. It is put
 // on hold, and never more: nothing is paid or refused.
 var invoicePromises = []promise{
-	{"An invoice is looked up with its lines, its decision and a strong ETag.", func(k *kit) error { _, _, err := k.bill(); return err }},
+	{"An invoice is looked up with its lines, if they are kept, its decision and a strong ETag.", func(k *kit) error { _, _, err := k.bill(); return err }},
 	{"An invoice that does not exist is a problem NOT_FOUND, also when it is decided about.", unknownInvoice},
 	{"A decision is made once, and the same request again gets the same answer, marked.", decideOnce},
 	{"The very same decision under another key changes nothing and is answered with the first.", decideAgain},
@@ -45,7 +46,7 @@ func (k *kit) bill() (payables.Invoice, string, error) {
 	if err := got.isJSON(); err != nil || !restwire.IsTag(tag) {
 		return payables.Invoice{}, "", errors.Join(err, fmt.Errorf("the ETag is %q", tag))
 	}
-	all, err := restwire.InvoiceForm.Begin(got.body)
+	all, err := k.forms.Invoice.Begin(got.body)
 	if err != nil {
 		return payables.Invoice{}, "", err
 	}
@@ -62,6 +63,7 @@ func (k *kit) bill() (payables.Invoice, string, error) {
 		}
 	}
 	i, err := all.Record(k.tenant)
+	k.leaves(i.Synthesised)
 	switch {
 	case err == nil && i.ID != k.invoice:
 		err = errors.New("it is another invoice")
@@ -69,6 +71,15 @@ func (k *kit) bill() (payables.Invoice, string, error) {
 		err = fmt.Errorf("the invoice is %s", i.Status)
 	}
 	return i, tag, err
+}
+
+// leaves notes what an invoice leaves out.
+func (k *kit) leaves(fields []payables.Field) {
+	for _, f := range fields {
+		if !slices.Contains(k.left, f) {
+			k.left = append(k.left, f)
+		}
+	}
 }
 
 func (k *kit) billPath() string { return "/v1/invoices/" + k.invoice.String() }
@@ -231,7 +242,10 @@ func listInvoices(k *kit) error {
 	if err != nil {
 		return err
 	}
-	path := "/v1/invoices?limit=1&status=" + i.Status.String() + "&vendor=" + i.Vendor.String() + "&currency=" + i.Currency.String()
+	path := "/v1/invoices?limit=1&status=" + i.Status.String() + "&vendor=" + i.Vendor.String()
+	if !slices.Contains(i.Synthesised, payables.FieldCurrency) {
+		path += "&currency=" + i.Currency.String()
+	}
 	last, found := "", false
 	for cursor := ""; ; {
 		got, err := k.ask(http.MethodGet, path+cursor, "")
@@ -241,11 +255,12 @@ func listInvoices(k *kit) error {
 		if got.status != http.StatusOK {
 			return fmt.Errorf("a list is answered %s", got.say())
 		}
-		page, next, err := restwire.HeaderPages.Read(got.body, k.tenant)
+		page, next, err := k.forms.Invoices.Read(got.body, k.tenant)
 		if err != nil {
 			return err
 		}
 		for _, x := range page {
+			k.leaves(x.Synthesised)
 			if x.ID.String() <= last || x.Status != i.Status || x.Vendor != i.Vendor || x.Currency != i.Currency {
 				return errors.New("a row is out of order, or not asked for")
 			}
@@ -280,7 +295,7 @@ func latestInvoices(k *kit) error {
 		if got.status != http.StatusOK {
 			return fmt.Errorf("a list is answered %s", got.say())
 		}
-		page, next, err := restwire.HeaderPages.Read(got.body, k.tenant)
+		page, next, err := k.forms.Invoices.Read(got.body, k.tenant)
 		if err != nil {
 			return err
 		}

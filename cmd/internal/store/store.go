@@ -40,7 +40,10 @@ func Open(ctx context.Context, c config.Store, log *slog.Logger) (Store, error) 
 	case config.Postgres:
 		return postgres.Open(ctx, c.PostgresURL)
 	case config.REST:
-		return restclient.New(restclient.Options{URL: c.Service.URL, Token: c.Service.Token, Timeout: c.Service.Timeout, Log: log})
+		return restclient.New(restclient.Options{
+			URL: c.Service.URL, Token: c.Service.Token, Timeout: c.Service.Timeout,
+			Currency: c.Service.Currency, Started: system.Clock{}.Now(), Log: log,
+		})
 	}
 	return nil, fmt.Errorf("no backend %q", c.Backend)
 }

@@ -4,6 +4,7 @@ package faulty
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -184,6 +185,47 @@ func Changes(oldNew ...string) Defect {
 	replacer := strings.NewReplacer(oldNew...)
 	return func(s *Server, w http.ResponseWriter, r *http.Request, _ int) {
 		send(w, s.answered(r), replacer.Replace)
+	}
+}
+
+// LeavesOut answers as a thin backend does, which keeps less: members are left
+// out of invoices, and the currency of sums and of what vendors are owed with
+// that of invoices.
+func LeavesOut(members ...string) Defect {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, _ int) {
+		send(w, s.answered(r), func(body string) string {
+			var document any
+			d := json.NewDecoder(strings.NewReader(body))
+			d.UseNumber()
+			if err := d.Decode(&document); err != nil {
+				return body
+			}
+			leaveOut(document, "", members)
+			thin, err := json.Marshal(document)
+			if err != nil {
+				panic(err) // it was read just now
+			}
+			return string(thin)
+		})
+	}
+}
+
+// leaveOut leaves members out of what is called name in its document.
+func leaveOut(document any, name string, members []string) {
+	switch x := document.(type) {
+	case []any:
+		for _, element := range x {
+			leaveOut(element, name, members)
+		}
+	case map[string]any:
+		for _, m := range members {
+			if x["totalMinor"] != nil && x["normalNumber"] != nil || m == "currency" && (name == "sums" || name == "balances") {
+				delete(x, m)
+			}
+		}
+		for name, member := range x {
+			leaveOut(member, name, members)
+		}
 	}
 }
 
