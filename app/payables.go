@@ -239,8 +239,11 @@ type Summary struct {
 // CurrencySummary is one currency of a summary. Credit notes count negative.
 type CurrencySummary struct {
 	Currency money.Currency
-	Statuses []StatusSummary
-	Exposure *big.Int // what is open and on hold, in minor units
+	// Synthesised is [payables.FieldCurrency] if the ledger does not say of some
+	// that they are in it, else nil.
+	Synthesised []payables.Field
+	Statuses    []StatusSummary
+	Exposure    *big.Int // what is open and on hold, in minor units
 	// Exceptions is how many undecided invoices have a blocking finding, by code.
 	Exceptions map[payables.Code]int
 }
@@ -293,6 +296,9 @@ func (a *App) summary(ctx context.Context, t access.Tenant, only money.Currency)
 			s.Currencies = append(s.Currencies, line)
 		}
 		s.Currencies[n].add(sum)
+		if len(sum.Synthesised) > 0 {
+			s.Currencies[n].Synthesised = sum.Synthesised
+		}
 	}
 	if len(at) == 0 {
 		return s, nil
