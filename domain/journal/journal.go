@@ -117,8 +117,11 @@ type Head struct {
 }
 
 // Entry is an immutable record of one decision. [Next] makes one; [Restore]
-// reads one back from a store.
-type Entry struct {
+// reads one back from a store. Copies share what they hold, so they cost
+// nothing. The zero value is none, and has nothing to ask for.
+type Entry struct{ *content }
+
+type content struct {
 	subject   Subject
 	number    int64
 	operation operation.Operation
@@ -140,15 +143,15 @@ func Next(head Head, subject Subject, op operation.Operation, command string, fa
 	if err := balanced(postings); err != nil {
 		return Entry{}, err
 	}
-	e := Entry{subject, head.Number + 1, op, command, facts, postings, head.Hash, Hash{}}
-	e.hash = digest(&e)
-	return e, nil
+	c := &content{subject, head.Number + 1, op, command, facts, postings, head.Hash, Hash{}}
+	c.hash = digest(c)
+	return Entry{c}, nil
 }
 
 // Restore makes an entry from what a store holds. It computes nothing anew, so
 // that [Verify] can tell a changed entry from the one that was written.
 func Restore(number int64, previous, hash Hash, subject Subject, op operation.Operation, command string, facts []operation.Fact, postings []Posting) Entry {
-	return Entry{subject, number, op, command, facts, postings, previous, hash}
+	return Entry{&content{subject, number, op, command, facts, postings, previous, hash}}
 }
 
 // Subject returns whose history the entry belongs to.
@@ -215,7 +218,7 @@ func balanced(postings []Posting) error {
 
 const encoding = "refundledger.entry.v1"
 
-func digest(e *Entry) Hash {
+func digest(e *content) Hash {
 	b := make([]byte, 0, 768)
 	b = operation.AppendText(b, encoding)
 	b = append(b, e.previous[:]...)
@@ -270,7 +273,7 @@ func Verify(before Head, subject Subject, e Entry) (Head, error) {
 		return broken("it does not name the hash of the entry before it")
 	case balanced(e.postings) != nil:
 		return broken("its postings do not balance")
-	case digest(&e) != e.hash:
+	case digest(e.content) != e.hash:
 		return broken("its hash is not that of its content")
 	}
 	return e.Head(), nil

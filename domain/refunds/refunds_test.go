@@ -166,8 +166,8 @@ func TestDecide(t *testing.T) {
 			if err == nil || reasonOf(err) != tt.refused || tt.message != "" && fault.Of(err).Message != tt.message {
 				t.Fatalf("got %v", err)
 			}
-			if r != (refunds.Refund{}) || after.Balance().Sign() != 0 || after.Version() != 0 || entry.Number() != 0 {
-				t.Fatalf("it was refused and gave %+v, %+v, entry %d", r, after, entry.Number())
+			if r != (refunds.Refund{}) || after.Balance().Sign() != 0 || after.Version() != 0 || entry != (journal.Entry{}) {
+				t.Fatalf("it was refused and gave %+v, %+v, entry %+v", r, after, entry)
 			}
 		})
 	}
