@@ -452,6 +452,8 @@ READ_ONLY must be true or false, not "yes"
 CALL_TIMEOUT must be a duration from 100ms to 10m0s such as 30s, not "5"
 LEDGER_BACKEND must be memory or sqlite or postgres or rest, not "disk"`},
 		{[]string{}, []string{"PRINCIPAL_SCOPES=invoice:override"}, 1, "", "can not be held by a principal of kind agent"},
+		{[]string{"config"}, []string{"LEDGER_DEFAULT_CURRENCY=KWD"}, 0, "LEDGER_DEFAULT_CURRENCY KWD", ""},
+		{[]string{}, []string{"LEDGER_DEFAULT_CURRENCY=usd"}, 1, "", "LEDGER_DEFAULT_CURRENCY is not valid: "},
 		{[]string{}, []string{"MCP_TRANSPORT=carrier"}, 1, "", "MCP_TRANSPORT must be stdio or http"},
 	} {
 		t.Run(strings.Join(append(c.environ, c.args...), " "), func(t *testing.T) {
