@@ -15,26 +15,32 @@ import (
 	"github.com/refundledger/refundledger/domain/refunds"
 )
 
-// shards is how many parts the records and the keys of a tenant have: more than
+// parts is how many parts the records and the keys of a tenant have: more than
 // a machine has cores, so that two writes of different records seldom meet.
-const shards = 64
+const parts = 64
 
-// books are the records of one tenant, in parts that are locked one by one:
-// records first, then keys, then lists.
+// books are the records of one tenant, in parts that are locked one by one.
+//
+// A write locks the decisions on the parts in which the records are that it
+// names, reads, decides, and only then locks the parts themselves, to change
+// them. So nobody who reads waits for a decision, and everybody sees a change
+// whole. Locks are taken in this order, and of each sort by place: decisions,
+// parts, and last of all a key or the lists.
 type books struct {
-	seed    maphash.Seed
-	records [shards]shard
-	keys    keys
-	lists   lists
+	seed  maphash.Seed
+	parts [parts]part
+	keys  keys
+	lists lists
 }
 
-// shard is a part of the records: those whose names begin alike, so that all
-// that belongs to one customer or one vendor is in one part.
-type shard struct {
-	sync.Mutex
-	records   map[ledger.Ref]ledger.Record // but accounts, refunds and entries
-	histories map[journal.Subject]*history
-	_         [40]byte // each lock on a cache line of its own
+// part is a part of the records: those whose names begin alike, so that all that
+// belongs to one customer or one vendor is in one part.
+type part struct {
+	deciding     sync.Mutex
+	sync.RWMutex                              // of what follows
+	records      map[ledger.Ref]ledger.Record // but accounts, refunds and entries
+	histories    map[journal.Subject]*history
+	_            [16]byte // each on a cache line of its own
 }
 
 // history is what was booked for one subject.
@@ -47,18 +53,18 @@ type history struct {
 
 func newBooks() *books {
 	b := &books{seed: maphash.MakeSeed(), lists: newLists()}
-	for i := range b.records {
-		b.records[i].records, b.records[i].histories = map[ledger.Ref]ledger.Record{}, map[journal.Subject]*history{}
+	for i := range b.parts {
+		b.parts[i].records, b.parts[i].histories = map[ledger.Ref]ledger.Record{}, map[journal.Subject]*history{}
 	}
 	b.keys.init()
 	return b
 }
 
-// place returns where the records of that name, or of names that continue it
-// after a slash, are.
+// place returns which part has the records of that name, or of names that
+// continue it after a slash.
 func (b *books) place(id string) int {
 	first, _, _ := strings.Cut(id, "/")
-	return int(maphash.String(b.seed, first) % shards)
+	return int(maphash.String(b.seed, first) % parts)
 }
 
 func (b *books) placeOf(ref ledger.Ref) int {
@@ -69,33 +75,33 @@ func (b *books) placeOf(ref ledger.Ref) int {
 	return b.place(ref.ID)
 }
 
-// lock locks where the records are, in one order for all, so that no two wait
-// for each other. It returns what is held, a bit for each.
-func (b *books) lock(refs []ledger.Ref) (held uint64) {
+// places are parts of the books, a bit for each.
+type places uint64
+
+const everywhere = 1<<parts - 1
+
+func (b *books) placesOf(refs []ledger.Ref) (all places) {
 	for _, ref := range refs {
-		held |= 1 << b.placeOf(ref)
+		all |= 1 << b.placeOf(ref)
 	}
-	b.lockAll(held)
-	return held
+	return all
 }
 
-const everything = 1<<shards - 1
-
-func (b *books) lockAll(held uint64) {
-	for ; held != 0; held &= held - 1 {
-		b.records[bits.TrailingZeros64(held)].Lock()
+// each gives the parts to f, in order.
+func (b *books) each(all places, f func(*part)) {
+	for ; all != 0; all &= all - 1 {
+		f(&b.parts[bits.TrailingZeros64(uint64(all))])
 	}
 }
 
-func (b *books) unlock(held uint64) {
-	for ; held != 0; held &= held - 1 {
-		b.records[bits.TrailingZeros64(held)].Unlock()
-	}
-}
+func (b *books) decide(all places)  { b.each(all, func(p *part) { p.deciding.Lock() }) }
+func (b *books) decided(all places) { b.each(all, func(p *part) { p.deciding.Unlock() }) }
+func (b *books) read(all places)    { b.each(all, (*part).RLock) }
+func (b *books) wasRead(all places) { b.each(all, (*part).RUnlock) }
 
 // history returns the history of the subject, which may be empty yet.
 func (b *books) history(s journal.Subject) *history {
-	own := &b.records[b.place(s.ID)]
+	own := &b.parts[b.place(s.ID)]
 	h := own.histories[s]
 	if h == nil {
 		h = &history{}
@@ -104,8 +110,15 @@ func (b *books) history(s journal.Subject) *history {
 	return h
 }
 
-// apply books a change.
-func (b *books) apply(c ledger.Change) {
+// apply books a change of records in those places, and calls booked before
+// anybody sees it.
+func (b *books) apply(c ledger.Change, all places, booked func()) {
+	imported, isImport := c.Answer.(customers.Imported)
+	if isImport { // which is named by its operation, and was not named
+		all |= 1 << b.placeOf(imported.Ref())
+	}
+	b.each(all, (*part).Lock)
+	defer b.each(all, (*part).Unlock)
 	for _, r := range c.Put {
 		b.put(r)
 	}
@@ -114,15 +127,14 @@ func (b *books) apply(c ledger.Change) {
 	case refunds.Refund:
 		h := b.history(r.Customer.Subject())
 		h.refunds = append(h.refunds, c.Answer) // numbers only grow
-	case customers.Imported:
-		b.lists.keep(r)
-	case customers.Adjustment, payables.Decision: // which may be an earlier one
+	case customers.Adjustment, customers.Imported, payables.Decision: // which may be an earlier one
 		b.put(c.Answer)
 	}
 	for _, e := range c.Entries {
 		h := b.history(e.Subject())
 		h.entries = append(h.entries, e)
 	}
+	booked()
 }
 
 func (b *books) put(record ledger.Record) {
@@ -142,24 +154,34 @@ func (b *books) put(record ledger.Record) {
 		list[at] = reversed
 	}
 	ref := record.Ref()
-	own := &b.records[b.placeOf(ref)]
+	own := &b.parts[b.placeOf(ref)]
 	if own.records[ref] == nil {
 		b.lists.add(record)
 	}
 	own.records[ref] = record
 }
 
+// view is what there is at the refs, which are in those places.
+func (b *books) view(op operation.Operation, facts []operation.Fact, refs []ledger.Ref, all places) ledger.View {
+	v := ledger.NewView(op, len(refs))
+	v.Facts = facts
+	b.read(all)
+	defer b.wasRead(all)
+	for _, ref := range refs {
+		v.Put(ref, b.at(ref))
+	}
+	return v
+}
+
 // at returns the record at ref, or nil.
 func (b *books) at(ref ledger.Ref) ledger.Record {
-	own := &b.records[b.placeOf(ref)]
+	own := &b.parts[b.placeOf(ref)]
 	switch ref.Kind {
 	case customers.Kind:
 		if h := own.histories[journal.Subject{Kind: ref.Kind.Name, ID: ref.ID}]; h != nil {
 			return h.account
 		}
 		return nil
-	case customers.ImportKind:
-		return b.lists.imported(ref)
 	case ledger.OutcomeKind:
 		return b.outcome(ref)
 	case ledger.EntryKind:
@@ -170,7 +192,7 @@ func (b *books) at(ref ledger.Ref) ledger.Record {
 	return own.records[ref]
 }
 
-func (own *shard) entry(ref ledger.Ref) ledger.Record {
+func (own *part) entry(ref ledger.Ref) ledger.Record {
 	subject, number, ok := ledger.ParseEntryRef(ref)
 	if h := own.histories[subject]; ok && h != nil && number >= 1 && number <= int64(len(h.entries)) {
 		return ledger.Booked{Entry: h.entries[number-1]}
@@ -178,7 +200,7 @@ func (own *shard) entry(ref ledger.Ref) ledger.Record {
 	return nil
 }
 
-func (own *shard) refund(ref ledger.Ref) ledger.Record {
+func (own *part) refund(ref ledger.Ref) ledger.Record {
 	customer, number, ok := refunds.ParseRef(ref)
 	h := own.histories[customer.Subject()]
 	if !ok || h == nil {

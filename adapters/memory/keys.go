@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"hash/maphash"
 	"sync"
 
@@ -15,19 +16,18 @@ type scope struct {
 	key       operation.Key
 }
 
-// keys are the operation keys of a tenant.
+// keys are the operation keys of a tenant. A key is claimed before any record is
+// locked; the locks here are taken last and held for no time.
 type keys struct {
-	seed  maphash.Seed
-	parts [shards]keysPart
+	hash  func(scope) uint64
+	parts [parts]keysPart
 }
 
 // keysPart are the keys whose hashes end alike. What is looked up is the hash:
 // a map of texts that grows to millions reads every text again and again.
 type keysPart struct {
 	sync.Mutex
-	first   map[uint64]*claim
-	waiting int // how many wait until a claim ends
-	ended   sync.Cond
+	first map[uint64]*claim
 }
 
 // claim is a key that is used, and what it led to, or nothing yet while the
@@ -39,20 +39,21 @@ type claim struct {
 	fingerprint operation.Fingerprint
 	answer      ledger.Record
 	entry       journal.Entry
+	ended       chan struct{} // closed when the claim ends, if somebody waits for it
 }
 
 func (k *keys) init() {
-	k.seed = maphash.MakeSeed()
+	seed := maphash.MakeSeed()
+	k.hash = func(s scope) uint64 { return maphash.Comparable(seed, s) }
 	for i := range k.parts {
-		p := &k.parts[i]
-		p.first, p.ended.L = map[uint64]*claim{}, p
+		k.parts[i].first = map[uint64]*claim{}
 	}
 }
 
 // lock locks the part with the key, and returns it and the key's hash.
 func (k *keys) lock(s scope) (p *keysPart, hash uint64) {
-	hash = maphash.Comparable(k.seed, s)
-	p = &k.parts[hash%shards]
+	hash = k.hash(s)
+	p = &k.parts[hash%parts]
 	p.Lock()
 	return p, hash
 }
@@ -76,57 +77,77 @@ func (k *keys) under(s scope) *ledger.Outcome {
 }
 
 // claim claims the key for a write that is about to be decided, or returns the
-// outcome under it. Another write under the key is waited for.
-func (k *keys) claim(s scope) (claimed *claim, before *ledger.Outcome) {
+// outcome under it. Another write under the key is waited for, as long as the
+// context lets it.
+func (k *keys) claim(ctx context.Context, s scope) (claimed *claim, before *ledger.Outcome, err error) {
+	for {
+		claimed, before, ended := k.tryClaim(s)
+		if ended == nil {
+			return claimed, before, nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// tryClaim returns what tells the end of another write under the key, if there
+// is one.
+func (k *keys) tryClaim(s scope) (claimed *claim, before *ledger.Outcome, ended <-chan struct{}) {
 	p, hash := k.lock(s)
 	defer p.Unlock()
 	first := p.first[hash]
-	for c := first.of(s); c != nil; c = first.of(s) {
-		if before := c.outcome(); before != nil {
-			return nil, before
-		}
-		p.waiting++
-		p.ended.Wait()
-		p.waiting--
-		first = p.first[hash]
+	c := first.of(s)
+	if c == nil {
+		claimed = &claim{scope: s, next: first}
+		p.first[hash] = claimed
+		return claimed, nil, nil
 	}
-	claimed = &claim{scope: s, next: first}
-	p.first[hash] = claimed
-	return claimed, nil
+	if before = c.outcome(); before != nil {
+		return nil, before, nil
+	}
+	if c.ended == nil {
+		c.ended = make(chan struct{})
+	}
+	return nil, nil, c.ended
 }
 
-// settle ends a claim: with the outcome and the entries that were made, or
-// without an answer, and the key is free again.
-func (k *keys) settle(claimed *claim, o ledger.Outcome, entries []journal.Entry) {
-	p, hash := k.lock(claimed.scope)
+// settle ends a claim with the outcome and the entries that were made.
+func (k *keys) settle(c *claim, o ledger.Outcome, entries []journal.Entry) {
+	p, _ := k.lock(c.scope)
 	defer p.Unlock()
-	switch {
-	case o.Answer == nil:
-		p.free(hash, claimed)
-	case len(entries) == 0:
-		claimed.answer = o
-	default:
-		claimed.fingerprint, claimed.answer, claimed.entry = o.Fingerprint, o.Answer, entries[0]
+	if len(entries) == 0 {
+		c.answer = o
+	} else {
+		c.fingerprint, c.answer, c.entry = o.Fingerprint, o.Answer, entries[0]
 	}
-	if p.waiting > 0 {
-		p.ended.Broadcast()
-	}
+	c.end()
 }
 
-func (p *keysPart) free(hash uint64, claimed *claim) {
-	if p.first[hash] == claimed {
-		if claimed.next == nil {
-			delete(p.first, hash)
-		} else {
-			p.first[hash] = claimed.next
+// free ends a claim without an outcome: the key may be used again.
+func (k *keys) free(c *claim) {
+	p, hash := k.lock(c.scope)
+	defer p.Unlock()
+	if before := p.first[hash]; before != c {
+		for before.next != c {
+			before = before.next
 		}
-		return
+		before.next = c.next
+	} else if c.next != nil {
+		p.first[hash] = c.next
+	} else {
+		delete(p.first, hash)
 	}
-	before := p.first[hash]
-	for before.next != claimed {
-		before = before.next
+	c.end()
+}
+
+func (c *claim) end() {
+	if c.ended != nil {
+		close(c.ended)
+		c.ended = nil
 	}
-	before.next = claimed.next
 }
 
 // outcome returns what the key led to, or nil if that is not known yet.

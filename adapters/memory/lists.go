@@ -2,7 +2,6 @@ package memory
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/refundledger/refundledger/domain/customers"
@@ -10,24 +9,22 @@ import (
 	"github.com/refundledger/refundledger/domain/payables"
 )
 
-// lists are the ids of what is listed, each list in order, and the few records
-// that belong to no customer and no vendor. They are locked after the records
-// and the keys.
+// lists are the ids of what is listed, each list in order. A write that adds to
+// them has some part of the books locked too, so who reads all parts has the
+// lists still.
 type lists struct {
 	sync.Mutex
-	accounts []customers.ID
+	accounts []string
 	vendors  []string
 	invoices []string
 	receipts map[payables.OrderID][]string
 	entered  map[payables.VendorID][]payables.InvoiceID // as they came
-	imports  map[ledger.Ref]ledger.Record
 }
 
 func newLists() lists {
 	return lists{
 		receipts: map[payables.OrderID][]string{},
 		entered:  map[payables.VendorID][]payables.InvoiceID{},
-		imports:  map[ledger.Ref]ledger.Record{},
 	}
 }
 
@@ -37,8 +34,7 @@ func (l *lists) add(record ledger.Record) {
 	defer l.Unlock()
 	switch r := record.(type) {
 	case customers.Account:
-		at, _ := slices.BinarySearchFunc(l.accounts, r.ID, compareIDs)
-		l.accounts = slices.Insert(l.accounts, at, r.ID)
+		insert(&l.accounts, r.ID.String())
 	case payables.Vendor:
 		insert(&l.vendors, r.ID.String())
 	case payables.Invoice:
@@ -50,20 +46,6 @@ func (l *lists) add(record ledger.Record) {
 		l.receipts[r.Order] = list
 	}
 }
-
-func (l *lists) keep(r customers.Imported) {
-	l.Lock()
-	defer l.Unlock()
-	l.imports[r.Ref()] = r
-}
-
-func (l *lists) imported(ref ledger.Ref) ledger.Record {
-	l.Lock()
-	defer l.Unlock()
-	return l.imports[ref]
-}
-
-func compareIDs(a, b customers.ID) int { return strings.Compare(a.String(), b.String()) }
 
 func insert(list *[]string, id string) {
 	at, _ := slices.BinarySearch(*list, id)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,10 +25,9 @@ import (
 
 // Store is a ledger in memory. The zero value is not ready; use [New].
 //
-// A write holds the parts of the books in which the records that it names and
-// its key are, from before it reads them until it is applied: what it decided on
-// can not change meanwhile, and decisions on different records run at once. A
-// reader holds the parts that it reads.
+// A write claims its key, and no other write decides on the records that it
+// names until it is done; decisions on different records run at once. See books
+// for the locks.
 type Store struct {
 	adding  sync.Mutex
 	tenants atomic.Pointer[map[access.Tenant]*books] // a new map for a new tenant
@@ -67,35 +65,48 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 		return ledger.Outcome{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return ledger.Outcome{}, fmt.Errorf("%w (%w)", fault.New(fault.BackendUnavailable, "call_ended", "The call ended before the write began. Nothing was done. Try again later."), err)
+		return ledger.Outcome{}, over(err)
 	}
 	facts, reads := cmd.Facts(), cmd.Reads()
 	fingerprint := operation.FingerprintOf(cmd.Name(), facts)
 	b := s.opened(op.Tenant)
-	claimed, before := b.keys.claim(scope{op.Principal, op.Key})
-	if before != nil {
+	claimed, before, err := b.keys.claim(ctx, scope{op.Principal, op.Key})
+	switch {
+	case err != nil:
+		return ledger.Outcome{}, over(err)
+	case before != nil:
 		return before.Replay(cmd.Name(), fingerprint)
 	}
-	held := b.lock(reads)
-	defer b.unlock(held)
-	var o ledger.Outcome
-	var change ledger.Change
-	defer func() { b.keys.settle(claimed, o, change.Entries) }()
-	view := ledger.NewView(op, len(reads))
-	view.Facts = facts
-	for _, ref := range reads {
-		view.Put(ref, b.at(ref))
+	settled := false
+	defer func() {
+		if !settled {
+			b.keys.free(claimed)
+		}
+	}()
+	all := b.placesOf(reads)
+	b.decide(all)
+	defer b.decided(all)
+	if err := ctx.Err(); err != nil {
+		return ledger.Outcome{}, over(err)
 	}
-	change, err := ledger.Decide(cmd, view)
+	change, err := ledger.Decide(cmd, b.view(op, facts, reads, all))
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
 	if err := placed(change); err != nil {
 		return ledger.Outcome{}, err
 	}
-	b.apply(change)
-	o = ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
+	o := ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
+	b.apply(change, all, func() {
+		b.keys.settle(claimed, o, change.Entries)
+		settled = true
+	})
 	return o, nil
+}
+
+// over is the fault for a call whose time was over before anything was decided.
+func over(err error) error {
+	return fmt.Errorf("%w (%w)", fault.New(fault.BackendUnavailable, "call_ended", "The call ended before the write began. Nothing was done. Try again later."), err)
 }
 
 // placed finds what can not be kept, before anything is. That the entries follow
@@ -128,18 +139,13 @@ func compareNumber(r ledger.Record, number int64) int {
 
 // Load implements ports.Ledger.
 func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
-	v := ledger.NewView(operation.Operation{Tenant: t}, len(refs))
-	b := s.books(t)
-	if b == nil {
-		for _, ref := range refs {
-			v.Put(ref, nil)
-		}
-		return v, nil
+	op := operation.Operation{Tenant: t}
+	if b := s.books(t); b != nil {
+		return b.view(op, nil, refs, b.placesOf(refs)), nil
 	}
-	held := b.lock(refs)
-	defer b.unlock(held)
+	v := ledger.NewView(op, len(refs))
 	for _, ref := range refs {
-		v.Put(ref, b.at(ref))
+		v.Put(ref, nil)
 	}
 	return v, nil
 }
@@ -151,9 +157,9 @@ func (s *Store) read(t access.Tenant, subject journal.Subject, f func(*history))
 	if b == nil {
 		return
 	}
-	own := &b.records[b.place(subject.ID)]
-	own.Lock()
-	defer own.Unlock()
+	own := &b.parts[b.place(subject.ID)]
+	own.RLock()
+	defer own.RUnlock()
 	if h := own.histories[subject]; h != nil {
 		f(h)
 	}
@@ -166,10 +172,8 @@ func (s *Store) readAll(t access.Tenant, f func(*books)) {
 	if b == nil {
 		return
 	}
-	b.lockAll(everything)
-	defer b.unlock(everything)
-	b.lists.Lock() // a write that names no record holds none
-	defer b.lists.Unlock()
+	b.read(everywhere)
+	defer b.wasRead(everywhere)
 	f(b)
 }
 
@@ -192,14 +196,9 @@ func (s *Store) ListRefunds(ctx context.Context, t access.Tenant, c customers.ID
 // ListAccounts implements ports.Journal.
 func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string, limit int) (page []customers.Account, err error) {
 	s.readAll(t, func(b *books) {
-		rest := b.lists.accounts
-		at, found := slices.BinarySearchFunc(rest, after, func(id customers.ID, after string) int { return strings.Compare(id.String(), after) })
-		if found {
-			at++
-		}
-		rest = rest[at:]
+		rest := beyond(b.lists.accounts, after)
 		for _, id := range rest[:min(max(limit, 0), len(rest))] {
-			page = append(page, b.history(id.Subject()).account.(customers.Account))
+			page = append(page, b.at(ledger.Ref{Kind: customers.Kind, ID: id}).(customers.Account))
 		}
 	})
 	return page, nil

@@ -121,6 +121,14 @@ type Head struct {
 // nothing. The zero value is none, and has nothing to ask for.
 type Entry struct{ *content }
 
+// String names the entry for a reader of a log.
+func (e Entry) String() string {
+	if e.content == nil {
+		return "no entry"
+	}
+	return fmt.Sprintf("entry %d of %s %s: %s, hash %s", e.number, e.subject.Kind, e.subject.ID, e.command, e.hash)
+}
+
 type content struct {
 	subject   Subject
 	number    int64
@@ -265,6 +273,8 @@ func (b *Broken) Error() string {
 func Verify(before Head, subject Subject, e Entry) (Head, error) {
 	broken := func(why string) (Head, error) { return before, &Broken{subject, before.Number + 1, why} }
 	switch {
+	case e.content == nil:
+		return broken("there is none")
 	case e.subject != subject:
 		return broken("it belongs to " + e.subject.Kind + " " + e.subject.ID)
 	case e.number != before.Number+1:

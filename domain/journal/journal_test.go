@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -367,4 +368,19 @@ func TestAHistoryHasNoGapsAndOneOrder(t *testing.T) {
 			t.Fatal("it was taken for another subject's entry")
 		}
 	})
+}
+
+// No entry is told from one, and has a name all the same.
+func TestNoEntry(t *testing.T) {
+	var broken *journal.Broken
+	if _, err := journal.Verify(journal.Head{}, alice, journal.Entry{}); !errors.As(err, &broken) || broken.Number != 1 {
+		t.Errorf("got %v", err)
+	}
+	if got := (journal.Entry{}).String(); got != "no entry" {
+		t.Errorf("got %q", got)
+	}
+	e, err := journal.Next(journal.Head{}, alice, asked(1), "test", nil)
+	if want := fmt.Sprintf("entry 1 of account %s: test, hash %s", alice.ID, e.Hash()); err != nil || e.String() != want {
+		t.Errorf("got %q, %v, want %q", e, err, want)
+	}
 }

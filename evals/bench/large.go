@@ -116,7 +116,7 @@ func (p product) fillUp(ctx context.Context, entries, many, few int) error {
 // pages are pages of lists that are compared.
 type pages struct {
 	of   []listed
-	left []side.Sample // of the last time they were listed, those not given yet
+	left map[int]side.Sample // of the last time they were listed, those not given yet
 }
 
 // listed is a page of the refunds of a customer.
@@ -133,21 +133,21 @@ const turn = 100
 // which takes much longer while the operating system has to map it first, and
 // then does for every page.
 func (x *pages) sample(ctx context.Context, p product, own int, limit time.Duration) (side.Sample, error) {
-	if x.left == nil || x.left[own].Value == 0 {
+	if _, there := x.left[own]; !there {
 		var err error
 		if x.left, err = x.list(ctx, p, limit); err != nil {
 			return side.Sample{}, err
 		}
 	}
 	s := x.left[own]
-	x.left[own] = side.Sample{}
+	delete(x.left, own)
 	return s, nil
 }
 
 // list lists the pages for the time that each of them has.
-func (x *pages) list(ctx context.Context, p product, limit time.Duration) ([]side.Sample, error) {
+func (x *pages) list(ctx context.Context, p product, limit time.Duration) (map[int]side.Sample, error) {
 	took, latencies := make([]time.Duration, len(x.of)), make([][]time.Duration, len(x.of))
-	for began := time.Now(); time.Since(began) < limit*time.Duration(len(x.of)); {
+	for began := time.Now(); time.Since(began) < limit*time.Duration(len(x.of)) && ctx.Err() == nil; {
 		for i, l := range x.of {
 			began := time.Now()
 			for range turn {
@@ -164,10 +164,11 @@ func (x *pages) list(ctx context.Context, p product, limit time.Duration) ([]sid
 			took[i] += time.Since(began)
 		}
 	}
-	samples := make([]side.Sample, len(x.of))
-	for i := range samples {
-		samples[i].Value = float64(len(latencies[i])) / took[i].Seconds()
-		samples[i].P50, samples[i].P99 = load.Percentiles(latencies[i])
+	samples := map[int]side.Sample{}
+	for i := range x.of {
+		s := side.Sample{Value: float64(len(latencies[i])) / took[i].Seconds()}
+		s.P50, s.P99 = load.Percentiles(latencies[i])
+		samples[i] = s
 	}
 	return samples, nil
 }
