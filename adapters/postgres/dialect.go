@@ -42,14 +42,18 @@ func (dialect) Begin() string    { return "BEGIN" }
 func (dialect) Commit() string   { return "COMMIT" }
 func (dialect) Rollback() string { return "ROLLBACK" }
 
-// Write makes one step for all rows.
-func (dialect) Write(verb sqlstore.Verb, t *sqlstore.Table, rows [][]any) []sqlstore.Step {
-	s := statements[statementKey{verb, t}]
-	args := make([]any, len(s.columns))
-	for i, c := range s.columns {
-		args[i] = array(t.Columns[c].Type, rows, c)
+// Write makes one step for all rows of a table.
+func (dialect) Write(all []sqlstore.Rows) []sqlstore.Step {
+	steps := make([]sqlstore.Step, len(all))
+	for i, r := range all {
+		s := statements[statementKey{r.Verb, r.Table}]
+		args := make([]any, len(s.columns))
+		for k, c := range s.columns {
+			args[k] = array(r.Table.Columns[c].Type, r.Rows, c)
+		}
+		steps[i] = sqlstore.Step{SQL: s.sql, Args: args}
 	}
-	return []sqlstore.Step{{SQL: s.sql, Args: args}}
+	return steps
 }
 
 // arrayTypes are the types of the parameters, by the type of the column.

@@ -123,8 +123,12 @@ func ask(t *testing.T, s *Store) {
 }
 
 // allowed are the scans and sorts of what is small by its nature: the keys in
-// the parameter, one page of a list, what was found of them, and sums.
+// the parameter, one page of a list, what was found of them, the parts of a row
+// that a view shows as rows, and sums.
 func allowed(text, line string) bool {
+	if line == "SCAN part" || strings.Contains(line, "FOR LAST TERM OF ORDER BY") { // of one row, or the postings of one entry
+		return true
+	}
 	bounded := strings.Contains(text, "json_each") || strings.Contains(text, "LIMIT $3) r") || strings.Contains(text, "LIMIT $4) r")
 	if strings.Contains(text, "sum(") {
 		return strings.Contains(line, "FOR GROUP BY") || strings.Contains(line, "FOR ORDER BY") // a line for each currency and status

@@ -380,50 +380,58 @@ func TestTheDatabaseChecksAgain(t *testing.T) {
 	do(t, s, "k", refund(10_00))
 	do(t, s, "r", refunds.Reverse{Customer: alice, Refund: 2, Reason: must(refunds.ParseReason("The payment failed."))})
 	do(t, s, "a", customers.Adjust{Customer: alice, Change: money.FromMinor(-5, usd), Why: "A cent too many."})
+	// No customer has a second lot yet, and none of these entries three postings.
+	exec1(t, path, `INSERT INTO lot_rows VALUES ('acme', 'CUST-00001', 'second', 2, 0); INSERT INTO posting_rows VALUES (9, 1, 'captured', '', 'debit', 5, 'USD', 2)`)
 	zeros := "zeroblob(32)"
 	for _, tt := range []struct{ name, statement string }{
 		{"a balance below zero", `UPDATE accounts SET balance_minor = -1, version = version + 1`},
-		{"a lot below zero", `UPDATE lots SET balance_minor = -1`},
+		{"a lot below zero", `UPDATE accounts SET lot_minor = -1, version = version + 1`},
+		{"another name for a lot", `UPDATE accounts SET lot = 'other', version = version + 1`},
+		{"an account that loses its lot", `UPDATE accounts SET lot = NULL, lot_minor = NULL, version = version + 1`},
 		{"a version that stands still", `UPDATE accounts SET balance_minor = 1`},
 		{"another currency", `UPDATE accounts SET currency = 'EUR', version = version + 1`},
 		{"a status nobody knows", `UPDATE accounts SET status = 'happy', version = version + 1`},
 		{"an account deleted", `DELETE FROM accounts`},
-		{"a lot deleted", `DELETE FROM lots`},
+		{"a lot deleted", `DELETE FROM lot_rows`},
 		{"an entry changed", `UPDATE entry_rows SET facts = 'x'`},
 		{"an entry deleted", `DELETE FROM entry_rows`},
 		{"a posting changed", `UPDATE posting_rows SET amount_minor = 1`},
 		{"a posting deleted", `DELETE FROM posting_rows`},
+		{"the amount of two postings changed", `UPDATE entry_rows SET amount_minor = 1`},
 		{"an operation changed", `UPDATE operations SET fingerprint = ` + zeros},
 		{"an operation deleted", `DELETE FROM operations`},
-		{"a refund changed", `UPDATE refund_rows SET amount_minor = 1`},
-		{"a refund deleted", `DELETE FROM refund_rows`},
+		{"a refund changed", `UPDATE entry_rows SET reason = 'Another one.' WHERE reason IS NOT NULL`},
 		{"a reversal changed", `UPDATE reversals SET amount_minor = 1`},
 		{"an adjustment changed", `UPDATE adjustments SET change_minor = 1`},
 		{"a key twice", `INSERT INTO operations SELECT 99, tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
-		{"an entry's number twice", `INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry's number twice", `INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
 		{"an entry that does not balance", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 5, 'USD', 2), (99, 2, 'paid_out', '', 'credit', 4, 'USD', 2);
-			INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
+			INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT 99, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash FROM entry_rows LIMIT 1`},
 		{"an entry that balances over two currencies only", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 5, 'USD', 2), (99, 2, 'paid_out', '', 'credit', 5, 'EUR', 2);
-			INSERT INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
+			INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT 99, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"a gap in the numbers", `INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT 99, operation, tenant, subject_kind, subject_id, 6, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"one posting of two", `INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash, debit, amount_minor, currency, digits) SELECT 99, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash, 'captured', 5, 'USD', 2 FROM entry_rows LIMIT 1`},
+		{"two postings of no amount", `INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash, debit, debit_lot, credit, credit_lot) SELECT 99, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash, 'captured', '', 'paid_out', '' FROM entry_rows LIMIT 1`},
+		{"a refund of no amount", `INSERT INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash, reason, remaining_minor) SELECT 99, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash, 'Broken.', 1 FROM entry_rows LIMIT 1`},
 		{"a posting for an entry that is there", `INSERT INTO posting_rows VALUES (1, 7, 'captured', '', 'debit', 5, 'USD', 2)`},
 		{"a key replaced", `INSERT OR REPLACE INTO operations SELECT 99, tenant, principal, key, ` + zeros + `, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
 		{"an operation replaced by its place", `INSERT OR REPLACE INTO operations SELECT seq, tenant, principal, 'new', fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations LIMIT 1`},
-		{"an entry's number replaced", `INSERT OR REPLACE INTO entry_rows SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
-		{"an entry replaced by its place", `INSERT OR REPLACE INTO entry_rows SELECT seq, operation, tenant, subject_kind, subject_id, 99, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry's number replaced", `INSERT OR REPLACE INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT 99, operation, tenant, subject_kind, subject_id, number, facts, previous, hash FROM entry_rows LIMIT 1`},
+		{"an entry replaced by its place", `INSERT OR REPLACE INTO entry_rows (seq, operation, tenant, subject_kind, subject_id, number, facts, previous, hash) SELECT seq, operation, tenant, subject_kind, subject_id, 5, facts, previous, hash FROM entry_rows LIMIT 1`},
 		{"a posting of nothing", `INSERT INTO posting_rows VALUES (99, 1, 'captured', '', 'debit', 0, 'USD', 2)`},
-		{"a text for a number", `UPDATE lots SET balance_minor = 'much'`},
+		{"a text for a number", `UPDATE lot_rows SET balance_minor = 'much'`},
 	} {
 		if err := try(path, "BEGIN; "+tt.statement+"; COMMIT"); !violates(err) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 	exec1(t, path, `INSERT INTO imports VALUES ('acme', 'once', 1, 0, 0)`)
-	for name, statement := range replacements("accounts", "lots", "operations", "entry_rows", "posting_rows", "refund_rows", "reversals", "adjustments", "imports") {
+	for name, statement := range replacements("accounts", "lot_rows", "operations", "entry_rows", "posting_rows", "reversals", "adjustments", "imports") {
 		if err := try(path, statement); !violates(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if a := account(t, s); a.Version() != 4 {
+	if a := account(t, s); a.Version() != 4 || len(a.Lots) != 2 || a.Lots[1].Name != "second" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -436,7 +444,7 @@ func TestARecordThatIsCorrupt(t *testing.T) {
 	do(t, s, "open", opening(100_00))
 	bob := customers.Open{ID: must(customers.ParseID("CUST-00002")), Profile: customers.Profile{Name: "B", Email: "b@c"}, Status: customers.Active, Opening: money.FromMinor(7, usd), CreatedAt: time.UnixMilli(0)}
 	do(t, s, "bob", bob)
-	exec1(t, path, `UPDATE lots SET balance_minor = 99 WHERE account = 'CUST-00001'`)
+	exec1(t, path, `DROP TRIGGER accounts_version_grows; UPDATE accounts SET lot_minor = 99 WHERE id = 'CUST-00001'`)
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -467,8 +475,8 @@ func TestRecordsOutliveTheRules(t *testing.T) {
 	s := openAt(t, path)
 	do(t, s, "open", opening(100_00))
 	do(t, s, "k", refund(10_00))
-	exec1(t, path, `DROP TRIGGER accounts_fixed; DROP TRIGGER accounts_version_grows; DROP TRIGGER postings_no_update; DROP TRIGGER refunds_no_update;
-		UPDATE accounts SET currency = 'DEM'; UPDATE posting_rows SET currency = 'DEM'; UPDATE refund_rows SET currency = 'DEM', reason = 'broken'`)
+	exec1(t, path, `DROP TRIGGER accounts_fixed; DROP TRIGGER accounts_version_grows; DROP TRIGGER entries_no_update;
+		UPDATE accounts SET currency = 'DEM'; UPDATE entry_rows SET currency = 'DEM'; UPDATE entry_rows SET reason = 'broken' WHERE reason IS NOT NULL`)
 	if got := account(t, s).Balance().String(); got != "90.00 DEM" {
 		t.Errorf("the balance is %s", got)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
-var accountTable = Table{"accounts", []Column{
+// Accounts is the table of the accounts.
+var Accounts = &Table{"accounts", []Column{
 	{"tenant", Text, Key},
 	{"id", Text, Key},
 	{"name", Text, State},
@@ -28,7 +29,8 @@ var accountTable = Table{"accounts", []Column{
 	{"head_hash", Bytes, State},
 }}
 
-var lotTable = Table{"lots", []Column{
+// Lots is the table of the lots. A lot is written with its account.
+var Lots = &Table{"lots", []Column{
 	{"tenant", Text, Key},
 	{"account", Text, Key},
 	{"lot", Text, Key},
@@ -155,14 +157,14 @@ func (c *accountCodec) write(w *writes, ch committer.Changed) {
 	if there {
 		verb = Update
 	}
-	w.add(verb, &accountTable, t, a.ID.String(), a.Name, a.Email, a.Status.String(), a.Currency.String(), int64(a.Currency.Digits()),
+	w.add(verb, Accounts, t, a.ID.String(), a.Name, a.Email, a.Status.String(), a.Currency.String(), int64(a.Currency.Digits()),
 		a.CreatedAt, a.Version(), a.Balance().Minor(), a.Head.Hash[:])
 	for i, l := range a.Lots {
 		switch {
 		case i >= len(before.Lots):
-			w.add(Insert, &lotTable, t, a.ID.String(), l.Name, int64(i+1), l.Balance.Minor())
+			w.add(Insert, Lots, t, a.ID.String(), l.Name, int64(i+1), l.Balance.Minor())
 		case l != before.Lots[i]:
-			w.add(Update, &lotTable, t, a.ID.String(), l.Name, int64(i+1), l.Balance.Minor())
+			w.add(Update, Lots, t, a.ID.String(), l.Name, int64(i+1), l.Balance.Minor())
 		}
 	}
 }

@@ -57,6 +57,13 @@ const (
 	Update             // the rows are there; their State columns change
 )
 
+// Rows are the rows of one table with which a commit does the same.
+type Rows struct {
+	Verb  Verb
+	Table *Table
+	Rows  [][]any // values in the order of the columns
+}
+
 // Step is one statement of a round trip.
 type Step struct {
 	SQL  string
@@ -78,10 +85,10 @@ type Dialect interface {
 	KeyArgs(columns []Column, keys [][]any) []any
 	// Lock ends a SELECT from the table named r so that its rows are locked.
 	Lock(shared bool) string
-	// Write makes the steps that do verb with the rows. What the store reads it
-	// reads under the names of the tables and columns; a database that keeps a
-	// table in another way shows it so in a view.
-	Write(verb Verb, t *Table, rows [][]any) []Step
+	// Write makes the steps that write all rows of a commit, in this order. What
+	// the store reads it reads under the names of the tables and columns; a
+	// database that keeps a table in another way shows it so in a view.
+	Write(all []Rows) []Step
 	// Begin, Commit and Rollback bound a transaction that writes.
 	Begin() string
 	Commit() string

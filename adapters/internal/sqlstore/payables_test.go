@@ -70,8 +70,8 @@ func TestADecisionWritesWhatItChanges(t *testing.T) {
 		})
 		got := []string{}
 		for _, r := range w.tables {
-			if r.table != Operations {
-				got = append(got, fmt.Sprintf("%s %d %s", []string{"insert", "update"}[r.verb], len(r.rows), r.table.Name))
+			if r.Table != Operations {
+				got = append(got, fmt.Sprintf("%s %d %s", []string{"insert", "update"}[r.Verb], len(r.Rows), r.Table.Name))
 			}
 		}
 		if fmt.Sprint(got) != tt.want {

@@ -15,7 +15,7 @@ import (
 
 // writes are the rows of one commit, table by table.
 type writes struct {
-	tables []*tableRows
+	tables []Rows
 	// The places of the operations and of the entries, for the rows that refer to
 	// them.
 	operations map[operation.ID]int64
@@ -28,21 +28,15 @@ type entryName struct {
 	number  int64
 }
 
-type tableRows struct {
-	verb  Verb
-	table *Table
-	rows  [][]any
-}
-
 // add adds a row, its values in the order of the table's columns.
 func (w *writes) add(verb Verb, t *Table, row ...any) {
-	for _, have := range w.tables {
-		if have.table == t && have.verb == verb {
-			have.rows = append(have.rows, row)
+	for i := range w.tables {
+		if have := &w.tables[i]; have.Table == t && have.Verb == verb {
+			have.Rows = append(have.Rows, row)
 			return
 		}
 	}
-	w.tables = append(w.tables, &tableRows{verb, t, [][]any{row}})
+	w.tables = append(w.tables, Rows{verb, t, [][]any{row}})
 }
 
 // damaged is the error for rows that make no record: somebody changed them past
@@ -66,32 +60,30 @@ func (s *Store) rows(c committer.Changes) *writes {
 // each table's rows in order of key, so that two that insert the same keys wait
 // for each other and never both for the other.
 func (w *writes) steps(d Dialect) []Step {
-	slices.SortStableFunc(w.tables, func(a, b *tableRows) int {
-		return cmp.Or(cmp.Compare(slices.Index(Tables, a.table), slices.Index(Tables, b.table)), cmp.Compare(a.verb, b.verb))
+	slices.SortStableFunc(w.tables, func(a, b Rows) int {
+		return cmp.Or(cmp.Compare(slices.Index(Tables, a.Table), slices.Index(Tables, b.Table)), cmp.Compare(a.Verb, b.Verb))
 	})
-	var steps []Step
 	for _, t := range w.tables {
 		t.sort()
-		steps = append(steps, d.Write(t.verb, t.table, t.rows)...)
 	}
-	return steps
+	return d.Write(w.tables)
 }
 
 // Tables are all tables, in the order in which a commit writes them. What a
 // record has many of stands before it, postings before their entries and lines
 // before their documents: the database lets none be added to what is there.
-var Tables = []*Table{Operations, Postings, Entries, &accountTable, &lotTable,
+var Tables = []*Table{Operations, Postings, Entries, Accounts, Lots,
 	Refunds, &reversalTable, &adjustmentTable, &importTable, &accountAnswerTable,
 	&vendorTable, &vendorBalanceTable, &orderLineTable, &conversionTable, &orderTable, &receiptLineTable, &receiptTable,
 	&invoiceLineTable, &invoiceTable, &claimTable, &findingTable, &namedTable, &decisionTable}
 
 // sort sorts the rows by the columns of the key.
-func (t *tableRows) sort() {
-	if t.verb == Update {
+func (t Rows) sort() {
+	if t.Verb == Update {
 		return // these rows are locked already
 	}
-	slices.SortFunc(t.rows, func(a, b []any) int {
-		for i, c := range t.table.Columns {
+	slices.SortFunc(t.Rows, func(a, b []any) int {
+		for i, c := range t.Table.Columns {
 			if c.Role != Key {
 				continue
 			}

@@ -97,13 +97,13 @@ func declared(t *testing.T, folder string) (kinds []string) {
 // noDialect says nothing.
 type noDialect struct{}
 
-func (noDialect) Keys(...Column) string              { return "" }
-func (noDialect) KeyArgs([]Column, [][]any) []any    { return nil }
-func (noDialect) Lock(bool) string                   { return "" }
-func (noDialect) Write(Verb, *Table, [][]any) []Step { return nil }
-func (noDialect) Begin() string                      { return "" }
-func (noDialect) Commit() string                     { return "" }
-func (noDialect) Rollback() string                   { return "" }
+func (noDialect) Keys(...Column) string           { return "" }
+func (noDialect) KeyArgs([]Column, [][]any) []any { return nil }
+func (noDialect) Lock(bool) string                { return "" }
+func (noDialect) Write([]Rows) []Step             { return nil }
+func (noDialect) Begin() string                   { return "" }
+func (noDialect) Commit() string                  { return "" }
+func (noDialect) Rollback() string                { return "" }
 
 // lostDB loses every answer, whatever it was asked.
 type lostDB struct{ DB }
