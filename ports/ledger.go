@@ -36,8 +36,10 @@ type Ledger interface {
 	Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error)
 
 	// Load reads records by ref, each as of a moment after the call began; the
-	// outcome under a key is a record like any other. It is for answering and
-	// for resolving links, never a ground for a decision.
+	// outcome under a key is a record like any other. While a write of this store
+	// under that key runs, its end is waited for: if there is no outcome then,
+	// nothing will come of any write that had begun. Load is for answering and for
+	// resolving links, never a ground for a decision.
 	Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error)
 }
 

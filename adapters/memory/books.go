@@ -213,13 +213,10 @@ func (own *part) refund(ref ledger.Ref) ledger.Record {
 }
 
 func (b *books) outcome(ref ledger.Ref) ledger.Record {
-	principal, text, _ := strings.Cut(ref.ID, "/")
-	key, err := operation.ParseKey(text) // neither part holds a slash
-	if err != nil {
-		return nil
-	}
-	if o := b.keys.under(scope{principal, key}); o != nil {
-		return *o
+	if key, ok := scopeOf(ref); ok {
+		if o := b.keys.under(key); o != nil {
+			return *o
+		}
 	}
 	return nil
 }

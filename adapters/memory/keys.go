@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"hash/maphash"
+	"strings"
 	"sync"
 
 	"github.com/refundledger/refundledger/domain/journal"
@@ -14,6 +15,13 @@ import (
 type scope struct {
 	principal string
 	key       operation.Key
+}
+
+// scopeOf takes apart the name of an outcome. Neither part holds a slash.
+func scopeOf(ref ledger.Ref) (s scope, ok bool) {
+	principal, text, _ := strings.Cut(ref.ID, "/")
+	key, err := operation.ParseKey(text)
+	return scope{principal, key}, err == nil && ref.Kind == ledger.OutcomeKind
 }
 
 // keys are the operation keys of a tenant. A key is claimed before any record is
@@ -76,6 +84,25 @@ func (k *keys) under(s scope) *ledger.Outcome {
 	return nil
 }
 
+// wait waits until no write under the key is being decided.
+func (k *keys) wait(ctx context.Context, s scope) error {
+	for {
+		p, hash := k.lock(s)
+		c := p.first[hash].of(s)
+		if c == nil || c.outcome() != nil {
+			p.Unlock()
+			return nil
+		}
+		ended := c.ends()
+		p.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // claim claims the key for a write that is about to be decided, or returns the
 // outcome under it. Another write under the key is waited for, as long as the
 // context lets it.
@@ -108,10 +135,15 @@ func (k *keys) tryClaim(s scope) (claimed *claim, before *ledger.Outcome, ended 
 	if before = c.outcome(); before != nil {
 		return nil, before, nil
 	}
+	return nil, nil, c.ends()
+}
+
+// ends returns what tells the end of the claim.
+func (c *claim) ends() <-chan struct{} {
 	if c.ended == nil {
 		c.ended = make(chan struct{})
 	}
-	return nil, nil, c.ended
+	return c.ended
 }
 
 // settle ends a claim with the outcome and the entries that were made.

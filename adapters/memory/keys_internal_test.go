@@ -11,7 +11,7 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
-func scopeOf(t *testing.T, principal, text string) scope {
+func inScope(t *testing.T, principal, text string) scope {
 	t.Helper()
 	key, err := operation.ParseKey(text)
 	if err != nil {
@@ -22,7 +22,7 @@ func scopeOf(t *testing.T, principal, text string) scope {
 
 // Keys whose hashes are equal are told apart, whatever becomes of the others.
 func TestKeysWithOneHash(t *testing.T) {
-	all := []scope{scopeOf(t, "a", "k"), scopeOf(t, "b", "k"), scopeOf(t, "a", "l")}
+	all := []scope{inScope(t, "a", "k"), inScope(t, "b", "k"), inScope(t, "a", "l")}
 	for freed := range all {
 		var k keys
 		k.init()
@@ -75,7 +75,7 @@ func TestAKeyIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var k keys
 				k.init()
-				s := scopeOf(t, "a", "k")
+				s := inScope(t, "a", "k")
 				first, _, _ := k.claim(t.Context(), s)
 				ctx, stop := context.WithCancel(t.Context())
 				got := make(chan bool, 1)

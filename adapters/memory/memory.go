@@ -141,6 +141,13 @@ func compareNumber(r ledger.Record, number int64) int {
 func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
 	op := operation.Operation{Tenant: t}
 	if b := s.books(t); b != nil {
+		for _, ref := range refs {
+			if key, ok := scopeOf(ref); ok {
+				if err := b.keys.wait(ctx, key); err != nil {
+					return ledger.View{}, fmt.Errorf("%w (%w)", fault.New(fault.BackendUnavailable, "write_running", "A write under this operation key is still being decided. Look it up again later."), err)
+				}
+			}
+		}
 		return b.view(op, nil, refs, b.placesOf(refs)), nil
 	}
 	v := ledger.NewView(op, len(refs))

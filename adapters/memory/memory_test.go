@@ -109,14 +109,6 @@ func TestADecisionThatTakesItsTime(t *testing.T) {
 			}
 			return 0, err
 		},
-		"the outcome": func() (int, error) {
-			ref := ledger.OutcomeRef(op.Principal, op.Key)
-			v, err := s.Load(ctx, op.Tenant, ref)
-			if _, ok := ledger.Get[ledger.Outcome](v, ref); ok {
-				return 1, err
-			}
-			return 0, err
-		},
 		"accounts": func() (int, error) { l, err := s.ListAccounts(ctx, op.Tenant, "", 10); return len(l), err },
 		"refunds":  func() (int, error) { l, err := s.ListRefunds(ctx, op.Tenant, cmd.ID, 0, 10); return len(l), err },
 		"entries": func() (int, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
@@ -436,6 +437,53 @@ func operationLaws(law add) {
 		if o, err := w.do("k", cmd); err != nil || o.Replayed {
 			w.Errorf("the key is not free: %s", result(o, err))
 		}
+		w.proved()
+	}, AnyCommand)
+
+	law("whoever looks up the outcome of a write that runs waits for its end", func(w world) {
+		a := w.opened(1, 100_00)
+		cmd := refund(a, 10_00)
+		for _, refused := range []bool{true, false} {
+			began, end, once := make(chan struct{}), make(chan struct{}), sync.Once{}
+			written := make(chan error, 1)
+			go func() {
+				_, err := w.do("k", command{cmd, func(v ledger.View) (ledger.Change, error) {
+					once.Do(func() { close(began) }) // it may be decided again
+					<-end
+					if refused {
+						return ledger.Change{}, fault.New(fault.PolicyViolation, "refused", "No.")
+					}
+					return cmd.Decide(v)
+				}})
+				written <- err
+			}()
+			<-began
+			op := w.asked("k")
+			ref := ledger.OutcomeRef(op.Principal, op.Key)
+			hasty, stop := context.WithTimeout(w.ctx, 10*time.Millisecond)
+			_, err := w.Load(hasty, op.Tenant, ref)
+			stop()
+			w.wantFault(err, "BACKEND_UNAVAILABLE/write_running")
+			found := make(chan bool, 1)
+			go func() {
+				_, there := w.outcome("k")
+				found <- there
+			}()
+			select {
+			case <-found:
+				close(end)
+				w.Fatal("the look-up was answered while the write ran")
+			case <-time.After(10 * time.Millisecond):
+			}
+			close(end)
+			if err := <-written; (err != nil) != refused {
+				w.Errorf("the write: %v", err)
+			}
+			if there := <-found; there == refused {
+				w.Errorf("refused: %t, and an outcome: %t", refused, there)
+			}
+		}
+		w.balance(a, 90_00, 2)
 		w.proved()
 	}, AnyCommand)
 

@@ -291,6 +291,19 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			}
 			return o, err
 		}}, "a panic or a broken promise"},
+		{"it says that there is no outcome while the write runs", faulty{load: func(s Store, ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+			hasty, stop := context.WithTimeout(ctx, time.Millisecond)
+			defer stop()
+			v, err := s.Load(hasty, t, refs...)
+			if f := fault.Of(err); f == nil || f.Reason != "write_running" {
+				return v, err
+			}
+			v = ledger.NewView(operation.Operation{Tenant: t}, len(refs))
+			for _, ref := range refs {
+				v.Put(ref, nil)
+			}
+			return v, nil
+		}}, "waits for its end"},
 		{"it names what is created by itself", faulty{do: answered(func(r refunds.Refund) refunds.Refund { r.ID[0] ^= 1; return r })}, "named by its id"},
 		{"it dates what is created by itself", faulty{do: answered(func(r refunds.Refund) refunds.Refund { r.ProcessedAt = r.ProcessedAt.Add(time.Millisecond); return r })}, "dated by its time"},
 		{"it keeps money in a float", faulty{do: answered(func(r refunds.Refund) refunds.Refund {

@@ -157,6 +157,8 @@ type Committer struct {
 
 	mu     sync.RWMutex // held by a write while it queues
 	closed bool
+
+	running running
 }
 
 // New starts a committer with that many workers, each with its own queue. The
@@ -198,6 +200,13 @@ type write struct {
 	losses int         // how often the connection was lost around its COMMIT
 	answer answer      // not given before the commit
 	done   chan answer
+	leave  func() // tells that nothing will come of it any more; once, before it is answered
+}
+
+// end answers the write.
+func (w *write) end(a answer) {
+	w.leave()
+	w.done <- a
 }
 
 type answer struct {
@@ -220,7 +229,9 @@ func (c *Committer) Do(ctx context.Context, op operation.Operation, cmd ledger.C
 			return ledger.Outcome{}, fmt.Errorf("committer: no place for records of the kind %s", ref.Kind.Name)
 		}
 	}
+	w.leave = c.running.enter(KeyOf(op))
 	if err := c.queue(ctx, w); err != nil {
+		w.leave()
 		return ledger.Outcome{}, err
 	}
 	select {
@@ -229,6 +240,7 @@ func (c *Committer) Do(ctx context.Context, op operation.Operation, cmd ledger.C
 	case <-ctx.Done():
 	}
 	if w.taken.CompareAndSwap(false, true) {
+		w.leave()
 		return ledger.Outcome{}, unavailable("call_ended", "The call ended while the write waited. Nothing was done. Try again later.", ctx.Err())
 	}
 	select {
@@ -236,6 +248,22 @@ func (c *Committer) Do(ctx context.Context, op operation.Operation, cmd ledger.C
 		return a.outcome, a.err
 	default:
 		return ledger.Outcome{}, unknown(op.Key, ctx.Err())
+	}
+}
+
+// Settled waits until no write under the key is on its way, so that what is under
+// it then is all that comes of those that had begun. It fails when the call ends.
+func (c *Committer) Settled(ctx context.Context, k Key) error {
+	for {
+		ended := c.running.under(k)
+		if ended == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return unavailable("write_running", "A write under this operation key is still being committed. Look it up again later.", ctx.Err())
+		}
 	}
 }
 
@@ -319,7 +347,7 @@ func (c *Committer) commit(batch []*write) {
 		switch {
 		case err == nil:
 			for _, w := range batch {
-				w.done <- w.answer
+				w.end(w.answer)
 			}
 			return
 		case errors.Is(err, ErrLost):
@@ -568,7 +596,7 @@ func (c *Committer) settle(batch []*write, found map[Key]ledger.Outcome, lost er
 		switch {
 		case there:
 			w.answer.outcome, w.answer.err = w.found(o)
-			w.done <- w.answer
+			w.end(w.answer)
 		case w.losses > MaxLosses:
 			fail([]*write{w}, lost)
 		default:
@@ -585,15 +613,15 @@ func fail(batch []*write, err error) {
 	for _, w := range batch {
 		switch {
 		case w.losses > 0:
-			w.done <- answer{err: unknown(w.op.Key, err)}
+			w.end(answer{err: unknown(w.op.Key, err)})
 		case errors.Is(err, errWaited):
-			w.done <- answer{err: unavailable("store_busy", "Other writes were first for as long as the call could wait. Nothing was done. Try again later.", err)}
+			w.end(answer{err: unavailable("store_busy", "Other writes were first for as long as the call could wait. Nothing was done. Try again later.", err)})
 		case errors.Is(err, ErrUnavailable):
-			w.done <- answer{err: unavailable("store_unreachable", "The ledger's database can not be reached or written to. Nothing was done. Try again later.", err)}
+			w.end(answer{err: unavailable("store_unreachable", "The ledger's database can not be reached or written to. Nothing was done. Try again later.", err)})
 		case errors.Is(err, ErrConflict):
-			w.done <- answer{err: unavailable("store_busy", "Other writes to the same records were first. Nothing was done. Try again.", err)}
+			w.end(answer{err: unavailable("store_busy", "Other writes to the same records were first. Nothing was done. Try again.", err)})
 		default:
-			w.done <- answer{err: err}
+			w.end(answer{err: err})
 		}
 	}
 }

@@ -141,6 +141,11 @@ func (s *Store) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (
 			return ledger.View{}, fmt.Errorf("sqlstore: no place for records of the kind %s", ref.Kind.Name)
 		}
 	}
+	for _, k := range keys {
+		if err := s.committer.Settled(ctx, k); err != nil {
+			return ledger.View{}, err
+		}
+	}
 	steps, then := s.load(names, false, func(n committer.Name, r ledger.Record) { v.Put(n.Ref, r) })
 	if err := s.read(ctx, then, steps...); err != nil {
 		return ledger.View{}, err
