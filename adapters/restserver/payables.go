@@ -128,7 +128,7 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 	case text != "false" && r.query.Has("undecided"):
 		return nil, invalidOne("undecided", "must be true or false")
 	}
-	rows, err := s.store.ListInvoices(r, r.Tenant(), f, r.query.Get("cursor"), limit+1)
+	rows, err := kept(s.store.ListInvoices(r, r.Tenant(), f, r.query.Get("cursor"), limit+1))
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.LatestInvoices(r, r.Tenant(), id, before, limit+1)
+	rows, err := kept(s.store.LatestInvoices(r, r.Tenant(), id, before, limit+1))
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
 }
 
 func sumInvoices(s *Server, r request, _ http.Header) (any, error) {
-	sums, err := s.store.SumInvoices(r, r.Tenant())
+	sums, err := kept(s.store.SumInvoices(r, r.Tenant()))
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func listVendors(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.ListVendors(r, r.Tenant(), r.query.Get("cursor"), limit+1)
+	rows, err := kept(s.store.ListVendors(r, r.Tenant(), r.query.Get("cursor"), limit+1))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // route is a resource that is only read, and what finds its document.
@@ -142,7 +144,35 @@ func lookUp[R ledger.Record](s *Server, r request, named func(request) (ref ledg
 	if !ok {
 		return found, missing
 	}
-	return found, nil
+	return found, complete(found)
+}
+
+// kept are rows that are complete.
+func kept[R any](rows []R, err error) ([]R, error) {
+	for _, row := range rows {
+		if err == nil {
+			err = complete(row)
+		}
+	}
+	return rows, err
+}
+
+// complete refuses a record of which the store has filled something in: on the
+// wire nothing would say so.
+func complete(record any) error {
+	var synthesised []payables.Field
+	switch r := record.(type) {
+	case payables.Invoice:
+		synthesised = r.Synthesised
+	case payables.Vendor:
+		synthesised = r.Synthesised
+	case ports.InvoiceSum:
+		synthesised = r.Synthesised
+	}
+	if len(synthesised) > 0 {
+		return fmt.Errorf("restserver: the store does not keep %v of a %T but fills it in", synthesised, record)
+	}
+	return nil
 }
 
 // page makes the documents of a page, of rows that are one more than limit if
