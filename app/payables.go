@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -150,8 +151,14 @@ func (a *App) match(ctx context.Context, t access.Tenant, id payables.InvoiceID)
 	if err != nil {
 		return m, err
 	}
-	m.Invoice, _ = ledger.Get[payables.Invoice](view, id.Ref())
+	var there bool
+	if m.Invoice, there = ledger.Get[payables.Invoice](view, id.Ref()); !there {
+		return m, payables.InvoiceNotFound(id)
+	}
 	facts := links.Facts(view)
+	if links.Credits != (payables.InvoiceID{}) && facts.Credited == nil { // a note on nothing would be clean
+		return m, payables.InvoiceNotFound(links.Credits)
+	}
 	if facts.Order != nil && m.Invoice.Document == payables.Bill && !m.Invoice.Status.Final() {
 		if facts.Rivals, err = a.rivals(ctx, t, m.Invoice); err != nil {
 			return m, err
@@ -240,7 +247,7 @@ type Summary struct {
 type CurrencySummary struct {
 	Currency money.Currency
 	// Synthesised is [payables.FieldCurrency] if the ledger does not say of some
-	// that they are in it, else nil.
+	// that they are in it, of those summed up or of those matched, else nil.
 	Synthesised []payables.Field
 	Statuses    []StatusSummary
 	Exposure    *big.Int // what is open and on hold, in minor units
@@ -303,10 +310,20 @@ func (a *App) summary(ctx context.Context, t access.Tenant, only money.Currency)
 	if len(at) == 0 {
 		return s, nil
 	}
+	var undecided int64
+	for _, line := range s.Currencies {
+		for _, status := range line.Statuses {
+			if !status.Status.Final() {
+				undecided += status.Count
+			}
+		}
+	}
 	after := ""
 	for {
 		page, err := a.Payables.ListInvoices(ctx, t, ports.InvoiceFilter{Undecided: true, Currency: only}, after, summaryPage)
 		if err != nil || len(page) == 0 {
+			// Those of no currency on record may be summed up in another.
+			s.Complete = s.Complete && int64(s.Matched) >= undecided
 			return s, err
 		}
 		if s.Matched+len(page) > MaxSummarised {
@@ -323,6 +340,9 @@ func (a *App) summary(ctx context.Context, t access.Tenant, only money.Currency)
 				continue // newer than the sums
 			}
 			s.Matched++
+			if slices.Contains(i.Synthesised, payables.FieldCurrency) {
+				s.Currencies[n].Synthesised = []payables.Field{payables.FieldCurrency}
+			}
 			m, ok := matched[i.ID]
 			if !ok { // it can not be computed, and can not be approved either
 				s.Complete = false
@@ -423,6 +443,9 @@ type Statement struct {
 	Rows   []StatementRow // the newest MaxStatement documents, in order of entry
 	// More: there are older ones.
 	More bool
+	// Balanced: the rows have balances. They have none if the ledger does not say
+	// which balance some document is part of.
+	Balanced bool
 }
 
 // StatementRow is one document. Balance is what was owed in its currency after
@@ -485,6 +508,7 @@ func (a *App) statement(ctx context.Context, t access.Tenant, id payables.Vendor
 	if len(latest) > MaxStatement {
 		latest, s.More = latest[:MaxStatement], true
 	}
+	s.Balanced = balanced(vendor, latest)
 	owed := map[money.Currency]money.Amount{}
 	for _, b := range vendor.Balances {
 		owed[b.Currency()] = b
@@ -495,7 +519,12 @@ func (a *App) statement(ctx context.Context, t access.Tenant, id payables.Vendor
 		if !ok {
 			after = money.FromMinor(0, i.Currency)
 		}
-		s.Rows[len(latest)-1-n] = StatementRow{i, after}
+		row := &s.Rows[len(latest)-1-n]
+		row.Invoice = i
+		if !s.Balanced {
+			continue
+		}
+		row.Balance = after
 		if i.Status == payables.Approved {
 			before := after.Sub
 			if i.Document == payables.CreditNote {
@@ -508,6 +537,22 @@ func (a *App) statement(ctx context.Context, t access.Tenant, id payables.Vendor
 		owed[i.Currency] = after
 	}
 	return s, nil
+}
+
+// balanced reports whether the documents are in the currencies of the balances:
+// all of them say it, or none does and nor does the balance, which then is one of
+// whatever currency it is.
+func balanced(v payables.Vendor, documents []payables.Invoice) bool {
+	filled := 0
+	for _, i := range documents {
+		if slices.Contains(i.Synthesised, payables.FieldCurrency) {
+			filled++
+		}
+	}
+	if filled == 0 && len(v.Synthesised) == 0 {
+		return true
+	}
+	return filled == len(documents) && (len(v.Balances) == 0 || len(v.Balances) == 1 && len(v.Synthesised) > 0)
 }
 
 // ImportVendors brings vendors in, all or none; see [payables.ImportVendors].
@@ -544,7 +589,19 @@ func (a *App) ImportInvoices(ctx context.Context, c Call, list []payables.Invoic
 }
 
 func (a *App) importDocuments(ctx context.Context, c Call, build func(context.Context) (ledger.Command, error)) (customers.Imported, error) {
-	out, err := a.write(ctx, c, access.ControlRules, access.Free, build)
+	out, err := a.write(ctx, c, access.ControlRules, access.Free, func(ctx context.Context) (ledger.Command, error) {
+		cmd, err := build(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// A ledger elsewhere may not be sent all that is wrong.
+		if checked, ok := cmd.(interface{ Check() []fault.Issue }); ok {
+			if issues := checked.Check(); len(issues) > 0 {
+				return nil, fault.Invalid(issues)
+			}
+		}
+		return cmd, nil
+	})
 	if err != nil {
 		return customers.Imported{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -20,7 +21,13 @@ import (
 type watched struct {
 	*memory.Store
 	lists, loads int
+	writes       int
 	meanwhile    func()
+}
+
+func (w *watched) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+	w.writes++
+	return w.Store.Do(ctx, op, cmd)
 }
 
 func (w *watched) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
@@ -68,6 +75,23 @@ func TestASummaryReadsByThePage(t *testing.T) {
 	yen := must(money.ParseCurrency("JPY"))
 	if s, err := a.InvoiceSummary(t.Context(), call(agent, ""), yen); err != nil || len(s.Currencies) != 0 || w.lists+w.loads != 0 {
 		t.Errorf("%+v, %v after %d lists and %d reads", s, err, w.lists, w.loads)
+	}
+}
+
+// What is wrong with documents alone is said before any ledger is asked: one
+// elsewhere may not be sent all of it.
+func TestAnImportIsCheckedBeforeItIsHandedOver(t *testing.T) {
+	a, w := payablesApp(t)
+	bill, err := a.Invoice(t.Context(), call(agent, ""), must(payables.ParseInvoiceID("INV-1001")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bill.Invoice.Synthesised = []payables.Field{payables.FieldDate}
+	operator := must(access.NewPrincipal(tenant, "op", access.Human, access.ScopesOf(access.ControlRules), access.Pro, ""))
+	_, err = a.ImportInvoices(t.Context(), call(operator, "k"), []payables.Invoice{bill.Invoice})
+	refuse(t, err, fault.InvalidInput, "invalid_input")
+	if w.writes > 0 {
+		t.Errorf("it was handed over %d times", w.writes)
 	}
 }
 

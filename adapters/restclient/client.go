@@ -77,6 +77,7 @@ type Client struct {
 	retry         *retryablehttp.Client
 	breaker       *gobreaker.CircuitBreaker[attempt]
 	forms         restwire.Payables
+	fallback      money.Currency // what stands in for a currency, or the zero value
 }
 
 // New makes a client. It does not connect yet.
@@ -88,7 +89,7 @@ func New(o Options) (*Client, error) {
 	if o.Token == "" || len(o.Token) > maxToken || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("restclient: the token must be 1 to 256 visible ASCII characters")
 	}
-	c := &Client{base: base, timeout: o.Timeout, log: o.Log, token: []byte(o.Token), authorization: []string{"Bearer " + o.Token}}
+	c := &Client{base: base, timeout: o.Timeout, log: o.Log, token: []byte(o.Token), authorization: []string{"Bearer " + o.Token}, fallback: o.Currency}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}

@@ -102,27 +102,6 @@ func loadOrder(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref) 
 	return whole(ctx, c, t, ref, restwire.GetOrder, restwire.GetOrderLines, restwire.OrderForm)
 }
 
-// rules are those of commands that a thin backend need not know.
-var rules = map[string]rule{payables.RouteName: withhold}
-
-// withhold refuses to approve what the service does not show whole, unless it is
-// overridden: the service knows nothing of what is synthesised here.
-func withhold(ctx context.Context, c *Client, t access.Tenant, cmd ledger.Command) error {
-	r := cmd.(payables.Route)
-	if r.Action != payables.Approve || r.Overrides(r.Authority) {
-		return nil
-	}
-	a, err := c.get(ctx, t, "", restwire.GetInvoice, []string{r.Invoice.String()}, nil)
-	if err != nil || a == nil { // what is not there the service will not approve
-		return err
-	}
-	i, err := record(a, c.forms.Invoice.Form, t, r.Invoice.Ref()) // not all of its lines, if there are many
-	if err != nil {
-		return c.unreadable(restwire.GetInvoice.Name, err)
-	}
-	return payables.Withhold(i, r.Request, r.Authority)
-}
-
 // How often a record is read again that has changed before all of its lines were
 // there, and the wait before that.
 const (
@@ -201,7 +180,9 @@ func assemble[R ledger.Record, W, L, P any](ctx context.Context, c *Client, t ac
 
 var errTag = errors.New("the ETag is not a strong one")
 
-// ListInvoices implements ports.Payables.
+// ListInvoices implements ports.Payables. Where something stands in for a
+// currency, the service can not tell what is in one: it is asked for all, and
+// they are told apart here.
 func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
 	filter := url.Values{}
 	for name, value := range map[string]string{"status": f.Status.String(), "vendor": f.Vendor.String(), "order": f.Order.String(), "currency": f.Currency.String()} {
@@ -212,13 +193,19 @@ func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invo
 	if f.Undecided {
 		filter.Set("undecided", "true")
 	}
-	return filtered(ctx, c, t, restwire.ListInvoices, c.forms.Invoices, nil, filter, "cursor", after, limit, func(before *payables.Invoice, i payables.Invoice) bool {
+	inCurrency := func(i payables.Invoice) bool { return i.Currency.String() == f.Currency.String() }
+	var keep func(payables.Invoice) bool
+	if c.fallback != (money.Currency{}) && f.Currency != (money.Currency{}) {
+		keep = inCurrency
+		filter.Del("currency")
+	}
+	return filtered(ctx, c, t, restwire.ListInvoices, c.forms.Invoices, nil, filter, keep, "cursor", after, limit, func(before *payables.Invoice, i payables.Invoice) bool {
 		from := after
 		if before != nil {
 			from = before.ID.String()
 		}
 		return i.ID.String() > from && (f.Status == payables.Status{} || i.Status == f.Status) && (f.Vendor == payables.VendorID{} || i.Vendor == f.Vendor) &&
-			(f.Order == payables.OrderID{} || i.Order == f.Order) && (f.Currency == money.Currency{} || i.Currency.String() == f.Currency.String()) && !(f.Undecided && i.Status.Final())
+			(f.Order == payables.OrderID{} || i.Order == f.Order) && (f.Currency == money.Currency{} || keep != nil || inCurrency(i)) && !(f.Undecided && i.Status.Final())
 	})
 }
 

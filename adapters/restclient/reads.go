@@ -93,14 +93,19 @@ func (a *attempt) isJSON() error {
 // is where the query begins; follows reports whether a row may come after the one
 // before, or, if that is nil, after the start.
 func list[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
-	return filtered(ctx, c, t, resource, pages, params, nil, cursor, start, limit, follows)
+	return filtered(ctx, c, t, resource, pages, params, nil, nil, cursor, start, limit, follows)
 }
 
-// filtered is a list of what the filter says.
-func filtered[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, filter url.Values, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
+// filtered is a list of what the service filters, and of these what is kept on
+// this side; keep is nil for all.
+func filtered[R, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, filter url.Values, keep func(R) bool, cursor, start string, limit int, follows func(before *R, row R) bool) ([]R, error) {
 	var rows []R
+	var before *R
 	for from := start; len(rows) < limit; {
 		want := min(limit-len(rows), restwire.MaxPage)
+		if keep != nil { // nobody knows how many to ask for
+			want = min(max(limit, restwire.DefaultPage), restwire.MaxPage)
+		}
 		query := url.Values{"limit": {strconv.Itoa(want)}}
 		maps.Copy(query, filter)
 		if from != "" {
@@ -114,25 +119,24 @@ func filtered[R, W, P any](ctx context.Context, c *Client, t access.Tenant, reso
 		if err == nil && (len(page) > want || next != nil && len(page) == 0) {
 			err = errOrder
 		}
-		for _, row := range page {
-			var before *R
-			if n := len(rows); n > 0 {
-				before = &rows[n-1]
-			}
+		for n, row := range page {
 			if !follows(before, row) {
 				err = errOrder
 			}
-			rows = append(rows, row)
+			before = &page[n]
+			if keep == nil || keep(row) {
+				rows = append(rows, row)
+			}
 		}
 		if err != nil {
 			return nil, c.unreadable(resource.Name, err)
 		}
 		if next == nil {
-			return rows, nil
+			break
 		}
 		from = *next
 	}
-	return rows, nil
+	return rows[:max(0, min(len(rows), limit))], nil
 }
 
 func pageOf[R, W, P any](a *attempt, pages restwire.Pages[R, W, P], t access.Tenant) ([]R, *string, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/ports"
 )
 
 const (
@@ -241,8 +242,8 @@ func TestToolsOverAThinBackend(t *testing.T) {
 				findings  string
 				recommend string
 			}{
-				"INV-1001": {"", "approve"}, // its total may hold tax and freight that are left out
-				"INV-1002": {either("lines", "", "PRICE_VARIANCE").(string), "hold"},
+				"INV-1001": {"", "approve"},                                                                  // its total may hold tax and freight that are left out
+				"INV-1002": {either("lines", "", either("currency", "", "PRICE_VARIANCE")).(string), "hold"}, // no price is compared in a currency that nobody wrote
 				"INV-1003": {"MISSING_PO", "hold"},
 				"INV-1004": {"DUPLICATE_INVOICE", "reject"},
 			} {
@@ -439,6 +440,9 @@ func TestASecondBalanceInTheCurrencyThatIsFilledIn(t *testing.T) {
 		`[{"balanceMinor":1150}]`: "done",
 		`[{"balanceMinor":1150},{"currency":"USD","balanceMinor":1150}]`: unreliable,
 		`[{"balanceMinor":1150},{"balanceMinor":1150}]`:                  unreliable,
+		// Its place is the first on the wire, whatever is filled in.
+		`[{"balanceMinor":1150},{"currency":"EUR","balanceMinor":1150}]`: "done",
+		`[{"currency":"EUR","balanceMinor":1150},{"balanceMinor":1150}]`: unreliable,
 	} {
 		service := faulty.New(newServer(t, store), faulty.Changes(`[{"currency":"USD","balanceMinor":1150}]`, balances))
 		client := newClient(t, serveQuietly(t, service).URL, "acme", inUSD)
@@ -509,6 +513,30 @@ func TestReplayOverAThinBackend(t *testing.T) {
 			t.Errorf("%s with %+v", got, again.Answer)
 		}
 	})
+	for name, tt := range map[string]struct {
+		records, operations faulty.Defect
+		want                string
+	}{
+		"of an approval when the invoice is not shown any more": {noInvoice, faulty.Good, "replayed"},
+		"whose outcome is about another invoice":                {stale(t, leaves), faulty.Changes(`"invoiceId":"INV-1001"`, `"invoiceId":"INV-1003"`), unreliable},
+		"whose outcome is another decision":                     {stale(t, leaves), faulty.Changes(`"action":"approve"`, `"action":"hold"`), unreliable},
+		"whose outcome is right, to compare":                    {stale(t, leaves), faulty.Good, "replayed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newThin(t, faulty.Reads(mixed(tt.records, tt.operations)), inUSD)
+			full := newClient(t, serveQuietly(t, newServer(t, w.store)).URL, "acme")
+			op, cmd := asked("k"), decide(clean, payables.Approve, payables.CleanMatch)
+			if got := said(full.Do(t.Context(), op, cmd)); got != "done" {
+				t.Fatal(got)
+			}
+			if got := said(w.client.Do(t.Context(), op, cmd)); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+			if w.posts() > 0 {
+				t.Errorf("it was sent %d times", w.posts())
+			}
+		})
+	}
 	t.Run("under a key that was used otherwise", func(t *testing.T) {
 		w := newThin(t, leaves, inUSD)
 		op, dear := asked("k"), must(payables.ParseInvoiceID("INV-1002"))
@@ -524,6 +552,9 @@ func TestReplayOverAThinBackend(t *testing.T) {
 	})
 }
 
+// noInvoice is what a replica says that lags behind.
+var noInvoice = faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"invoice_not_found","detail":"x","retryable":false}`)
+
 // As long as nothing was sent nothing has happened, whatever came of the look-up.
 func TestTheRuleCanNotBeAsked(t *testing.T) {
 	leaves := faulty.LeavesOut(mayLack...)
@@ -535,11 +566,12 @@ func TestTheRuleCanNotBeAsked(t *testing.T) {
 		"it can":              {leaves, "POLICY_VIOLATION/synthesised_invoice"},
 		"the service is slow": {slow, unreachable},
 		"it takes more than half of the time, though all is there": {mixed(faulty.SlowToBegin(callTime*6/10), faulty.Good), unreachable},
-		"the invoice is lost":            {faulty.LosesRequests, unreachable},
-		"the invoice is a page":          {faulty.Answers(200, "text/html", `<html>`), unreliable},
-		"the key can not be looked up":   {mixed(leaves, faulty.LosesRequests), unreachable},
-		"the look-up of the key is slow": {mixed(leaves, slow), unreachable},
-		"the invoice is unknown":         {mixed(faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"invoice_not_found","detail":"x","retryable":false}`), faulty.Good), "done"},
+		"the invoice is lost":                                      {faulty.LosesRequests, unreachable},
+		"the invoice is a page":                                    {faulty.Answers(200, "text/html", `<html>`), unreliable},
+		"the key can not be looked up":                             {mixed(leaves, faulty.LosesRequests), unreachable},
+		"the look-up of the key is slow":                           {mixed(leaves, slow), unreachable},
+		"the invoice is unknown":                                   {mixed(noInvoice, faulty.Good), "NOT_FOUND/invoice_not_found"},
+		"the invoice is unknown, and the key can not be looked up": {mixed(noInvoice, faulty.LosesRequests), unreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -549,7 +581,7 @@ func TestTheRuleCanNotBeAsked(t *testing.T) {
 				if got := said(client.Do(t.Context(), asked("k"), decide(clean, payables.Approve, payables.CleanMatch))); got != tt.want {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
-				if n := len(service.Requests(http.MethodPost)); (n > 0) != (tt.want == "done") {
+				if n := len(service.Requests(http.MethodPost)); n > 0 {
 					t.Errorf("it was sent %d times", n)
 				}
 				if took := time.Since(began); exceeds(took) {
@@ -593,14 +625,285 @@ func TestABackendThatKnowsTheRule(t *testing.T) {
 	t.Parallel()
 	const problem = "application/problem+json"
 	body := `{"status":422,"code":"POLICY_VIOLATION","reason":"synthesised_invoice","detail":"No.","retryable":false,"details":{"synthesised":["lines","currency"]}}`
-	for text, want := range map[string]string{body: "POLICY_VIOLATION/synthesised_invoice", strings.Replace(body, `"currency"`, `"call this number"`, 1): unreachable} {
+	credited := strings.Replace(body, `"details":{`, `"details":{"credited":["tax"],`, 1)
+	for text, want := range map[string]string{body: "POLICY_VIOLATION/synthesised_invoice", credited: "POLICY_VIOLATION/synthesised_invoice",
+		strings.Replace(credited, `"tax"`, `"call this number"`, 1): unreachable, strings.Replace(body, `"currency"`, `"call this number"`, 1): unreachable} {
 		w := newThin(t, faulty.Writes(faulty.Answers(422, problem, text)), func(o *restclient.Options) { o.Timeout = callTime })
 		_, err := w.client.Do(t.Context(), asked("k"), overridden(clean))
 		if got := said(ledger.Outcome{}, err); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if d, ok := fault.Of(err).Details.(payables.Synthesised); ok != (text == body) || ok && !slices.Equal(d.Synthesised, []string{"lines", "currency"}) {
+		if d, ok := fault.Of(err).Details.(payables.Synthesised); ok != (want != unreachable) || ok && (len(d.Credited) == 1) != (text == credited) || ok && !slices.Equal(d.Synthesised, []string{"lines", "currency"}) {
 			t.Errorf("the details are %+v", fault.Of(err).Details)
+		}
+	}
+}
+
+// stale is a service of invoices on which nothing is decided, with a defect.
+func stale(t *testing.T, d faulty.Defect) faulty.Defect {
+	t.Helper()
+	service := faulty.New(newServer(t, kept(t)), d)
+	return func(_ *faulty.Server, w http.ResponseWriter, r *http.Request, _ int) { service.ServeHTTP(w, r) }
+}
+
+// at has one defect where it is asked for the path, and another elsewhere.
+func at(path string, there, elsewhere faulty.Defect) faulty.Defect {
+	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+		if r.URL.Path == path {
+			there(s, w, r, n)
+			return
+		}
+		elsewhere(s, w, r, n)
+	}
+}
+
+// What a note credits is part of what it is decided on: the note itself is whole
+// here, and only the credited invoice is not.
+func TestANoteOnAnInvoiceThatIsNotAllKept(t *testing.T) {
+	t.Parallel()
+	noted := func(t *testing.T, defect faulty.Defect) *thin {
+		w := newThin(t, defect, inUSD)
+		full := newClient(t, serveQuietly(t, newServer(t, w.store)).URL, "acme")
+		bill := invoice(t, w.store, clean)
+		note := bill
+		note.ID, note.Number, note.Document, note.Credits = must(payables.ParseInvoiceID("INV-2001")), must(payables.ParseNumber("N-1")), payables.CreditNote, clean
+		huge := note
+		huge.ID, huge.Number = must(payables.ParseInvoiceID("INV-2002")), must(payables.ParseNumber("N-2"))
+		huge.Total = money.FromMinor(1_000_000_00, usd)
+		for n, cmd := range []ledger.Command{decide(clean, payables.Approve, payables.CleanMatch), payables.ImportInvoices{Invoices: []payables.Invoice{note, huge}}} {
+			if got := said(full.Do(t.Context(), asked(fmt.Sprintf("noted-%d", n)), cmd)); got != "done" {
+				t.Fatal(got)
+			}
+		}
+		return w
+	}
+	for _, m := range mayLack {
+		t.Run("without "+m, func(t *testing.T) {
+			t.Parallel()
+			w := noted(t, at("/v1/invoices/INV-1001", faulty.LeavesOut(m), faulty.Good))
+			marked := []any{called[m]}
+			match := w.call(false, "match_invoice_to_po", `"invoice_id":"INV-2001"`)
+			match.same(t, "recommendation", "hold", "blocking", true, "synthesised", nil, "creditedSynthesised", marked, "findings", []any{})
+			w.call(false, "match_invoice_to_po", `"invoice_id":"INV-2002"`).same(t, "recommendation", "hold", "creditedSynthesised", marked)
+			for _, id := range []string{"INV-2001", "INV-2002"} {
+				w.call(false, "route_exception", `"invoice_id":"`+id+`",`+approve).same(t, "reason", "synthesised_invoice", "details", map[string]any{"synthesised": []any{}, "credited": marked})
+			}
+			if w.posts() > 0 {
+				t.Fatalf("it was sent %d times", w.posts())
+			}
+			w.call(false, "route_exception", `"invoice_id":"INV-2002",`+hold).same(t, "status", "on_hold")
+			w.call(true, "route_exception", `"invoice_id":"INV-2001",`+override).same(t, "status", "approved")
+		})
+	}
+	t.Run("that is whole, to compare", func(t *testing.T) {
+		t.Parallel()
+		w := noted(t, faulty.Good)
+		w.call(false, "match_invoice_to_po", `"invoice_id":"INV-2001"`).same(t, "recommendation", "approve", "creditedSynthesised", nil)
+		w.call(false, "route_exception", `"invoice_id":"INV-2001",`+approve).same(t, "status", "approved")
+	})
+	t.Run("that is not shown", func(t *testing.T) {
+		t.Parallel()
+		w := noted(t, at("/v1/invoices/INV-1001", noInvoice, faulty.Good))
+		if got := said(w.client.Do(t.Context(), asked("k"), decide(must(payables.ParseInvoiceID("INV-2001")), payables.Approve, payables.CleanMatch))); got != "NOT_FOUND/invoice_not_found" || w.posts() > 0 {
+			t.Errorf("%s, sent %d times", got, w.posts())
+		}
+	})
+}
+
+// On the wire nothing would say what was filled in, so it is not brought into
+// another ledger; what is left of it is not approved there.
+func TestWhatWasFilledInIsNotBroughtIn(t *testing.T) {
+	t.Parallel()
+	for _, m := range mayLack {
+		w := newThin(t, faulty.LeavesOut(m), inUSD)
+		cmd := payables.ImportInvoices{Invoices: []payables.Invoice{invoice(t, w.client, clean)}}
+		full := faulty.New(newServer(t, opened(t)), faulty.Good)
+		_, err := newClient(t, serveQuietly(t, full).URL, "acme").Do(t.Context(), asked("k"), cmd)
+		if f := fault.Of(err); f == nil || f.Code != fault.InvalidInput || !reflect.DeepEqual(f.Issues, cmd.Check()) || len(full.Requests(http.MethodPost)) > 0 {
+			t.Errorf("without %s: %v, sent %d times", m, err, len(full.Requests(http.MethodPost)))
+		}
+		a := &app.App{Ledger: w.client, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: time.Minute}
+		operator := must(access.NewPrincipal(acme, "op", access.Human, access.ScopesOf(access.ControlRules), access.Pro, ""))
+		if _, err := a.ImportInvoices(t.Context(), app.Call{Principal: operator, Tool: "import"}, cmd.Invoices); fault.CodeOf(err) != fault.InvalidInput || w.posts() > 0 {
+			t.Errorf("without %s: %v, sent %d times", m, err, w.posts())
+		}
+	}
+}
+
+// A service that keeps no currencies has nothing to filter by: it may find none
+// in one, or not understand the question.
+func TestASummaryInACurrencyThatIsNotKept(t *testing.T) {
+	t.Parallel()
+	leaves := faulty.LeavesOut("currency")
+	for name, list := range map[string]faulty.Defect{
+		"it ignores the filter": func(s *faulty.Server, out http.ResponseWriter, r *http.Request, n int) {
+			q := r.URL.Query()
+			q.Del("currency")
+			r.URL.RawQuery = q.Encode()
+			leaves(s, out, r, n)
+		},
+		"it finds none": func(s *faulty.Server, out http.ResponseWriter, r *http.Request, n int) {
+			if r.URL.Query().Has("currency") {
+				faulty.Answers(200, "application/json", `{"invoices":[]}`)(s, out, r, n)
+				return
+			}
+			leaves(s, out, r, n)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newThin(t, at("/v1/invoices", list, leaves), inUSD)
+			all := w.call(false, "get_ledger_summary", ``)
+			all.same(t, "matched", 4.0, "complete", true)
+			if in := w.call(false, "get_ledger_summary", `"currency":"USD"`); !reflect.DeepEqual(in, all) {
+				t.Errorf("in USD it is %v, and in all %v", in, all)
+			}
+			w.call(false, "get_ledger_summary", `"currency":"EUR"`).same(t, "matched", 0.0, "complete", true, "currencies", []any{})
+		})
+	}
+}
+
+// What is in a currency is told apart on this side then, page by page.
+func TestAListInACurrencyThatIsNotKept(t *testing.T) {
+	t.Parallel()
+	store, eur := kept(t), must(money.ParseCurrency("EUR"))
+	var list []payables.Invoice
+	for n := range 300 { // each second one in euros, and those from 3300 on in nothing else
+		i := invoice(t, store, clean)
+		i.ID, i.Number, i.Order = must(payables.ParseInvoiceID(fmt.Sprintf("INV-%d", 3000+n))), must(payables.ParseNumber(fmt.Sprintf("B-%d", n))), payables.OrderID{}
+		if n%2 == 1 {
+			zero := money.FromMinor(0, eur)
+			i.Currency, i.Tax, i.Freight, i.Total, i.Lines = eur, zero, zero, money.FromMinor(1, eur), nil
+		}
+		list = append(list, i)
+	}
+	if _, err := store.Do(t.Context(), asked("more"), payables.ImportInvoices{Invoices: list}); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, serveQuietly(t, faulty.New(newServer(t, store), faulty.Changes(`"currency":"USD",`, ``))).URL, "acme", inUSD)
+	for _, c := range []money.Currency{usd, eur} {
+		f := ports.InvoiceFilter{Currency: c}
+		want, err := store.ListInvoices(t.Context(), acme, f, "", 1000)
+		if err != nil || len(want) < 150 {
+			t.Fatal(len(want), err)
+		}
+		for _, limit := range []int{1, 7, 120, 1000} {
+			var got []payables.Invoice
+			for after := ""; ; after = got[len(got)-1].ID.String() {
+				page, err := client.ListInvoices(t.Context(), acme, f, after, limit)
+				if err != nil || len(page) > limit {
+					t.Fatal(len(page), err)
+				}
+				got = append(got, page...)
+				if len(page) < limit {
+					break
+				}
+			}
+			if !slices.EqualFunc(got, want, func(a, b payables.Invoice) bool { return a.ID == b.ID && a.Currency == b.Currency }) {
+				t.Errorf("%d in %s by pages of %d, not %d", len(got), c, limit, len(want))
+			}
+		}
+	}
+	// Rows that are not kept have their order too: it does not go on for ever.
+	same := faulty.New(newServer(t, store), func(s *faulty.Server, out http.ResponseWriter, r *http.Request, n int) {
+		r.URL.RawQuery = "limit=100"
+		faulty.Good(s, out, r, n)
+	})
+	client = newClient(t, serveQuietly(t, same).URL, "acme", inUSD)
+	if _, err := client.ListInvoices(t.Context(), acme, ports.InvoiceFilter{Currency: eur}, "", 1000); said(ledger.Outcome{}, err) != unreliable || len(same.Requests(http.MethodGet)) > 2 {
+		t.Errorf("%v after %d pages", err, len(same.Requests(http.MethodGet)))
+	}
+}
+
+// Sums and balances may say their currency though the invoices do not: what is
+// counted by the invoices says that theirs is filled in, and is not mixed with
+// what is in another.
+func TestInvoicesOfACurrencyThatOnlyTheirSumSays(t *testing.T) {
+	t.Parallel()
+	leaves := faulty.LeavesOut("currency")
+	euros := faulty.Changes(`"currency":"USD"`, `"currency":"EUR"`)
+	summary := func(sums faulty.Defect, currency string) words {
+		return newThin(t, at("/v1/invoice-sums", sums, leaves), inUSD).call(false, "get_ledger_summary", currency)
+	}
+	line := summary(faulty.Good, ``)
+	line.same(t, "matched", 4.0, "complete", true)
+	line.list("currencies")[0].same(t, "currency", "USD", "synthesised", []any{"currency"})
+	if len(line.list("currencies")[0].list("exceptions")) == 0 {
+		t.Errorf("there are no exceptions: %v", line)
+	}
+	for _, currency := range []string{``, `"currency":"EUR"`} {
+		line := summary(euros, currency)
+		line.same(t, "matched", 0.0, "complete", false)
+		line.list("currencies")[0].same(t, "currency", "EUR", "synthesised", nil, "exceptions", []any{})
+	}
+
+	for name, tt := range map[string]struct {
+		vendor, rows faulty.Defect
+		balance      any
+	}{
+		"both say it":                       {faulty.Good, faulty.Good, 11.5},
+		"neither does":                      {leaves, leaves, 11.5},
+		"only the balance":                  {faulty.Good, leaves, nil},
+		"only the balance, and it is other": {euros, leaves, nil},
+		"only the invoices":                 {leaves, faulty.Good, nil},
+		"one of the invoices does not":      {faulty.Good, faulty.Changes(`"vendorId":"V-1","currency":"USD"`, `"vendorId":"V-1"`), nil},
+	} {
+		w := newThin(t, at("/v1/vendors/V-1", tt.vendor, at("/v1/vendors/V-1/invoices", tt.rows, faulty.Good)), inUSD)
+		cmd := decide(clean, payables.Approve, payables.CleanMatch)
+		cmd.Links = payables.LinksOf(invoice(t, w.store, clean), nil)
+		if _, err := w.store.Do(t.Context(), asked("k"), cmd); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			s := w.call(false, "get_vendor_statement", `"vendor_id":"V-1"`)
+			if len(s.list("rows")) != 4 || len(s.list("balances")) != 1 {
+				t.Fatalf("%v", s)
+			}
+			for _, row := range s.list("rows") {
+				row.same(t, "balance", tt.balance)
+			}
+		})
+	}
+}
+
+// A service over a thin one sends nothing that was filled in, and takes no
+// approval of it.
+func TestAServiceOverAThinOne(t *testing.T) {
+	t.Parallel()
+	for _, out := range [][]string{{}, mayLack} {
+		w := newThin(t, faulty.LeavesOut(out...), inUSD)
+		cmd := decide(clean, payables.Approve, payables.CleanMatch)
+		cmd.Links = payables.LinksOf(invoice(t, w.store, clean), nil)
+		if _, err := w.store.Do(t.Context(), asked("k"), cmd); err != nil {
+			t.Fatal(err)
+		}
+		second := newClient(t, serveQuietly(t, newServer(t, w.client)).URL, "acme")
+		vendor := must(payables.ParseVendorID("V-1"))
+		load := func(ref ledger.Ref) func() error {
+			return func() error { _, err := second.Load(t.Context(), acme, ref); return err }
+		}
+		for name, read := range map[string]func() error{
+			"an invoice": load(clean.Ref()), "a vendor": load(vendor.Ref()), "the sums": func() error { _, err := second.SumInvoices(t.Context(), acme); return err },
+			"the invoices": func() error {
+				_, err := second.ListInvoices(t.Context(), acme, ports.InvoiceFilter{}, "", 9)
+				return err
+			},
+			"the latest":    func() error { _, err := second.LatestInvoices(t.Context(), acme, vendor, 0, 9); return err },
+			"the vendors":   func() error { _, err := second.ListVendors(t.Context(), acme, "", 9); return err },
+			"what is whole": load(must(payables.ParseOrderID("PO-1")).Ref()),
+		} {
+			want := unreachable
+			if len(out) == 0 || name == "what is whole" {
+				want = "done"
+			}
+			if got := said(ledger.Outcome{}, read()); got != want {
+				t.Errorf("%s without %s: %s, want %s", name, out, got, want)
+			}
+		}
+		if dear := must(payables.ParseInvoiceID("INV-1002")); len(out) > 0 {
+			if got := said(second.Do(t.Context(), asked("x"), decide(dear, payables.Approve, payables.CleanMatch))); got == "done" || w.posts() > 0 {
+				t.Errorf("%s, sent %d times", got, w.posts())
+			}
 		}
 	}
 }

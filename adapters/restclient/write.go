@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
-	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
@@ -43,7 +42,7 @@ type write struct {
 // Answers that certainly did nothing are taken at their word. The ids and times
 // of the outcome are the service's.
 //
-// What the rules refuse that a thin backend need not know is not sent.
+// What the [rules] refuse is not sent.
 func (c *Client) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
 	if err := ledger.Check(op); err != nil {
 		return ledger.Outcome{}, err
@@ -51,6 +50,15 @@ func (c *Client) Do(ctx context.Context, op operation.Operation, cmd ledger.Comm
 	resource, ok := restwire.Of(cmd.Name())
 	if !ok {
 		return ledger.Outcome{}, fmt.Errorf("restclient: the command %s has no resource", cmd.Name())
+	}
+	if err := ctx.Err(); err != nil {
+		return ledger.Outcome{}, err
+	}
+	w := &write{c: c, op: op, cmd: cmd, resource: resource, fingerprint: operation.FingerprintOf(cmd.Name(), cmd.Facts()), end: c.until(ctx)}
+	if rule := rules[cmd.Name()]; rule != nil {
+		if out, done, err := w.ruled(ctx, rule); done || err != nil {
+			return out, err
+		}
 	}
 	path, body, ok := resource.Write(cmd)
 	if !ok || !restwire.ValidTool(op.Tool) {
@@ -60,20 +68,8 @@ func (c *Client) Do(ctx context.Context, op operation.Operation, cmd ledger.Comm
 		return ledger.Outcome{}, fault.New(fault.InvalidInput, restwire.ReasonTooLarge,
 			"The request has more than %d bytes. Nothing has happened. Send it in parts.", restwire.MaxBody)
 	}
-	if err := ctx.Err(); err != nil {
-		return ledger.Outcome{}, err
-	}
-	end, fingerprint := c.until(ctx), operation.FingerprintOf(cmd.Name(), cmd.Facts())
-	if rule := rules[cmd.Name()]; rule != nil {
-		if out, done, err := c.ruled(ctx, rule, op, cmd, fingerprint, end); done || err != nil {
-			return out, err
-		}
-	}
 	now := time.Now()
-	w := &write{
-		c: c, op: op, cmd: cmd, resource: resource, fingerprint: fingerprint,
-		call: &call{write: true, until: now.Add(window(end.Sub(now)))}, end: end,
-	}
+	w.call = &call{write: true, until: now.Add(window(w.end.Sub(now)))}
 	header := c.header(op.Tenant.String())
 	header["Content-Type"] = mediaJSON
 	values := []string{op.Key.String(), op.Principal, op.Tool}
@@ -84,33 +80,6 @@ func (c *Client) Do(ctx context.Context, op operation.Operation, cmd ledger.Comm
 	// What is handed over runs on, whoever stops waiting.
 	ctx = context.WithoutCancel(ctx)
 	return w.settle(ctx, c.send(ctx, w.call, restwire.Method, path, header, body))
-}
-
-// rule says whether a command may be sent at all, on what the service shows.
-type rule func(context.Context, *Client, access.Tenant, ledger.Command) error
-
-// ruled asks a rule, in half of the time at most. What it refuses has not
-// happened, unless it had under the same key: then that is the outcome.
-func (c *Client) ruled(ctx context.Context, allows rule, op operation.Operation, cmd ledger.Command, f operation.Fingerprint, end time.Time) (out ledger.Outcome, done bool, err error) {
-	ctx, stop := context.WithTimeout(ctx, time.Until(end)/2)
-	defer stop()
-	err = allows(ctx, c, op.Tenant, cmd)
-	if fault.CodeOf(err) == fault.PolicyViolation {
-		refused := err
-		ref := ledger.OutcomeRef(op.Principal, op.Key)
-		var before ledger.Record
-		if before, err = loadOutcome(ctx, c, op.Tenant, ref); err == nil {
-			if before == nil {
-				return out, false, refused
-			}
-			out, err = before.(ledger.Outcome).Replay(cmd.Name(), f)
-			return out, true, err
-		}
-	}
-	if ctx.Err() != nil { // nothing was sent: who ran out of time is not to think that it may have been
-		err = unreachable()
-	}
-	return out, false, err
 }
 
 // window is how much of the time of a call its attempts may take. The rest is

@@ -630,6 +630,11 @@ func (c ImportInvoices) Decide(v ledger.View) (ledger.Change, error) {
 	return in.end()
 }
 
+// Synthesised reports whether something of an invoice is, which Check finds.
+func (c ImportInvoices) Synthesised() bool {
+	return slices.ContainsFunc(c.Invoices, func(i Invoice) bool { return len(i.Synthesised) > 0 })
+}
+
 // Check returns the issues that can be seen without a ledger.
 func (c ImportInvoices) Check() []fault.Issue { return alone(c.start()) }
 

@@ -40,6 +40,7 @@ type Matched struct {
 	Findings       []Finding // in the order of the codes, then of the lines
 	Blocking       bool      // an approval needs an override, if it is not a duplicate: a finding is blocking, or something is synthesised
 	Recommendation Action    // reject a duplicate, hold what is blocked, else approve
+	Lacking        Lacking
 }
 
 // Match compares an invoice with its order, what was received and billed on it,
@@ -49,9 +50,10 @@ type Matched struct {
 // makes of many parts is compared with the tolerance. It fails only if a
 // quantity can not be computed exactly (PolicyViolation quantity_out_of_range).
 //
-// What is synthesised is no evidence: a [TotalLine] is compared with nothing of
-// the order, a currency that was filled in differs from none (prices are compared
-// if it is the order's), and a total may hold tax or freight that is not known.
+// What is synthesised is no evidence, be it of the invoice or of the one that it
+// credits: a [TotalLine] is compared with nothing, amounts of a currency that was
+// filled in with none of another document, and a total may hold tax or freight
+// that is not known.
 func Match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 	m, err := match(i, f, t)
 	if err != nil {
@@ -68,8 +70,8 @@ func match(i Invoice, f Facts, t Tolerance) (Matched, error) {
 	slices.SortStableFunc(m.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(reported[a.Code], reported[b.Code]), cmp.Compare(a.Line, b.Line))
 	})
-	out := Matched{Findings: m.findings, Recommendation: Approve}
-	if len(i.Synthesised) > 0 {
+	out := Matched{Findings: m.findings, Recommendation: Approve, Lacking: lacking(i, f.Credited)}
+	if out.Lacking.any() {
 		out.Blocking, out.Recommendation = true, Hold
 	}
 	for _, x := range m.findings {
@@ -173,7 +175,7 @@ func (m *matcher) lines(o *Order) {
 	i := m.invoice
 	sums := make([]billed, len(o.Lines))
 	unknown := map[int]bool{}
-	samePrices := i.Currency == o.Currency
+	samePrices := i.Currency == o.Currency && !i.synthesised(FieldCurrency)
 	for _, l := range i.Lines {
 		at := o.find(l.OrderLine)
 		if at < 0 {
@@ -381,10 +383,11 @@ func claims(i Invoice, o *Order) []Ratio {
 }
 
 // charges compares freight and tax with what was agreed. Freight in another
-// currency than the order's is not comparable, and blocked by that.
+// currency than the order's is not comparable, and blocked by that; nor is it in
+// one that nobody wrote, nor tax on lines that nobody wrote.
 func (m *matcher) charges(o *Order) {
 	i := m.invoice
-	if i.Currency == o.Currency {
+	if i.Currency == o.Currency && !i.synthesised(FieldCurrency) {
 		freight := o.FreightBilled
 		if i.Status != Approved { // an approved invoice is in it
 			var err error
@@ -396,6 +399,9 @@ func (m *matcher) charges(o *Order) {
 			m.find(Finding{Code: ChargeNotOrdered, Expected: "freight of " + o.FreightLimit.Major(), Found: "freight of " + freight.Major()})
 			return // one finding for the whole invoice
 		}
+	}
+	if i.synthesised(FieldLines) {
+		return
 	}
 	if lines := i.lines(); !o.TaxLimit.rounded(i.Tax.Minor(), lines.Minor()) {
 		m.find(Finding{Code: ChargeNotOrdered, Expected: "tax of " + o.TaxLimit.String() + "% of " + lines.Major(), Found: "tax of " + i.Tax.Major()})
@@ -453,7 +459,7 @@ func (m *matcher) total() {
 
 // creditCap compares a credit note with what is left of the invoice it credits:
 // its total, and of each line the quantity that was billed. Only what has been
-// approved can be credited.
+// approved can be credited. Totals are compared only in a currency that both say.
 func (m *matcher) creditCap(c *Invoice) {
 	note := m.invoice
 	of := []InvoiceID{c.ID}
@@ -461,7 +467,7 @@ func (m *matcher) creditCap(c *Invoice) {
 	if c.Status == Approved {
 		limit = c.Total
 	}
-	if note.Currency == c.Currency {
+	if note.Currency == c.Currency && !note.synthesised(FieldCurrency) && !c.synthesised(FieldCurrency) {
 		all := c.Credited // an approved note is in it
 		if note.Status != Approved {
 			var err error
@@ -492,8 +498,14 @@ func (m *matcher) creditCap(c *Invoice) {
 // that credits less for one than the invoice charged corrects its price and
 // gives nothing back, and so do lines whose amounts do not come to that price,
 // or a note without the tax on them: else goods could be given back for a cent,
-// or their tax be paid again.
+// or their tax be paid again. Nor does a note of which that is not known, or on an
+// invoice of which it is not.
 func givenBack(note, c Invoice, o *Order) []Ratio {
+	for _, f := range []Field{FieldLines, FieldCurrency, FieldTax} {
+		if note.synthesised(f) || c.synthesised(f) {
+			return make([]Ratio, len(o.Lines))
+		}
+	}
 	charged := make([]*big.Rat, len(o.Lines)) // the highest price billed for one
 	each := func(i Invoice, line func(at int, q Ratio, price *big.Rat, l InvoiceLine)) {
 		for _, l := range i.Lines {

@@ -94,7 +94,7 @@ func Decide(i Invoice, v Vendor, f Facts, r Request, a Authority, op operation.O
 	}
 	f.Rivals = nil
 	m, unmatched := match(i, f, a.Tolerance)
-	err := permitted(i, m, r, a)
+	err := permitted(i, f.Credited, m, r, a)
 	if err == nil && r.Action == Approve {
 		err = unmatched
 	}
@@ -125,13 +125,13 @@ type Blocked struct {
 	Findings []string `json:"findings"`
 }
 
-func permitted(i Invoice, m Matched, r Request, a Authority) error {
+func permitted(i Invoice, credited *Invoice, m Matched, r Request, a Authority) error {
 	if r.Action == Hold {
 		return nil
 	}
 	blocking := blockingCodes(m)
 	override := r.Override || r.Reason == ManualOverride
-	withheld := Withhold(i, r, a)
+	withheld := Withhold(i, credited, r, a)
 	switch {
 	case r.Action == Approve && m.Has(DuplicateInvoice):
 		return fault.New(fault.PolicyViolation, "duplicate_invoice",
@@ -391,13 +391,15 @@ func (r Request) facts() []operation.Fact {
 }
 
 // evidence is what the entry of a decision proves: the request, the tolerance
-// it was decided under and what the match found, each code with its lines.
+// it was decided under, what the match found, each code with its lines, and what
+// was not on record.
 func (r Request) evidence(m Matched, a Authority) []operation.Fact {
-	return append(r.facts(),
+	facts := append(r.facts(),
 		operation.Fact{Name: "tolerance_percent", Value: a.Tolerance.Percent.String()},
 		operation.Fact{Name: "tolerance_minor", Value: strconv.FormatInt(a.Tolerance.Minor, 10)},
 		operation.Fact{Name: factFindings, Value: codes(kept(m))},
 		operation.Fact{Name: factDigest, Value: findingsDigest(kept(m), len(m.Findings)-len(kept(m)))})
+	return append(facts, m.Lacking.facts()...)
 }
 
 const factFindings = "findings"

@@ -1,11 +1,13 @@
 package payables
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/text"
 )
 
@@ -56,27 +58,70 @@ func TotalLine(total, tax, freight money.Amount) InvoiceLine {
 
 func (i Invoice) synthesised(f Field) bool { return slices.Contains(i.Synthesised, f) }
 
+// Lacking are the fields that are synthesised of what an invoice is decided on.
+type Lacking struct {
+	Invoice  []Field // its own
+	Credited []Field // those of the invoice that it credits
+}
+
+func lacking(i Invoice, credited *Invoice) Lacking {
+	l := Lacking{Invoice: i.Synthesised}
+	if credited != nil {
+		l.Credited = credited.Synthesised
+	}
+	return l
+}
+
+func (l Lacking) any() bool { return len(l.Invoice)+len(l.Credited) > 0 }
+
+// facts prove what was not on record when a decision was made.
+func (l Lacking) facts() (facts []operation.Fact) {
+	if len(l.Invoice) > 0 {
+		facts = append(facts, operation.Fact{Name: "synthesised", Value: strings.Join(names(l.Invoice), " ")})
+	}
+	if len(l.Credited) > 0 {
+		facts = append(facts, operation.Fact{Name: "credited_synthesised", Value: strings.Join(names(l.Credited), " ")})
+	}
+	return facts
+}
+
+func names(fields []Field) []string {
+	all := make([]string, 0, len(fields))
+	for _, f := range fields {
+		all = append(all, f.name)
+	}
+	return all
+}
+
 // Synthesised are the details of the reason synthesised_invoice.
 type Synthesised struct {
 	Synthesised []string `json:"synthesised"`
+	Credited    []string `json:"credited,omitempty"` // of the invoice that is credited
 }
 
-// Withhold refuses to approve an invoice of which something is synthesised, as
-// long as it is not overridden: PolicyViolation synthesised_invoice. It is part
-// of [Decide], and on its own for whoever asks a ledger to decide that does not
-// know the rule. What is decided for good is that ledger's to say.
-func Withhold(i Invoice, r Request, a Authority) error {
-	if r.Action != Approve || len(i.Synthesised) == 0 || i.Status.Final() || r.Overrides(a) {
+// Withhold refuses to approve an invoice of which something is synthesised, or of
+// the invoice that it credits, as long as it is not overridden: PolicyViolation
+// synthesised_invoice. It is part of [Decide], and on its own for whoever asks a
+// ledger to decide that does not know the rule. What is decided for good, and what
+// is a duplicate, is that ledger's to say.
+func Withhold(i Invoice, credited *Invoice, r Request, a Authority) error {
+	l := lacking(i, credited)
+	if r.Action != Approve || !l.any() || i.Status.Final() || r.Overrides(a) {
 		return nil
 	}
-	var d Synthesised
-	for _, f := range i.Synthesised {
-		d.Synthesised = append(d.Synthesised, f.name)
+	d, what := Synthesised{Synthesised: names(l.Invoice)}, ""
+	if len(l.Invoice) > 0 {
+		what = fmt.Sprintf("The ledger does not keep all of the invoice %s; filled in are: %s. ", i.ID, strings.Join(d.Synthesised, ", "))
+	}
+	if len(l.Credited) > 0 {
+		d.Credited = names(l.Credited)
+		what += fmt.Sprintf("The ledger does not keep all of the invoice %s, which %s credits; filled in are: %s. ", credited.ID, i.ID, strings.Join(d.Credited, ", "))
 	}
 	return fault.New(fault.PolicyViolation, "synthesised_invoice",
-		"The ledger does not keep all of the invoice %s; filled in are: %s. So it can only be approved by an override, of a person with the scope invoice:override: "+
-			"override true, the reason MANUAL_OVERRIDE and a note of at least %d letters and signs. Hold the invoice instead, with the reason NEEDS_REVIEW.",
-		i.ID, strings.Join(d.Synthesised, ", "), MinOverrideNote).With(d)
+		"%sSo nothing but an override can approve it, of a person with the scope invoice:override: "+
+			"override true, the reason MANUAL_OVERRIDE and a note of at least %d letters and signs; and if it is a duplicate, nothing can. "+
+			"Hold the invoice instead, with the reason NEEDS_REVIEW.",
+		what, MinOverrideNote).With(d)
 }
 
 // Overrides reports whether the request is a complete override, by one who may.

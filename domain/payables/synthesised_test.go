@@ -31,6 +31,19 @@ func without(fields ...payables.Field) func(*setup) {
 	}
 }
 
+// creditedWithout makes the invoice a credit note on 10 at 10.00 with tax of 1.00
+// in the currency, as one sees that invoice whose ledger does not keep the fields.
+func creditedWithout(c string, fields ...payables.Field) func(*setup) {
+	return func(s *setup) {
+		billed := with(order(usd), invoice(currency(c), "1 10 EA 10.00"), tax("1"), without(fields...)).invoice
+		s.invoice.Order = payables.OrderID{}
+		credits(nil, "1 10 EA 10.00")(s)
+		billed = as(billed, "INV-0900", "A-0900")
+		billed.Status = payables.Approved
+		s.facts.Credited = &billed
+	}
+}
+
 var (
 	onlyLines    = without(payables.FieldLines)
 	onlyCurrency = without(payables.FieldCurrency)
@@ -58,48 +71,52 @@ func TestTheLineThatStandsForAll(t *testing.T) {
 
 func TestMatchOfASynthesisedInvoice(t *testing.T) {
 	eur := currency("EUR")
-	note := func(s *setup) {
-		i := &s.invoice
-		i.Document, i.Credits, i.Order = payables.CreditNote, invoiceID("INV-0900"), payables.OrderID{}
-		credited := as(invoice(usd, "1 10 EA 10.00"), "INV-0900", "A-0900")
-		credited.Status = payables.Approved
-		s.facts.Credited = &credited
-	}
-	of := func(s *setup) {
-		credited := as(invoice(eur, "1 10 EA 10.00"), "INV-0900", "A-0900")
-		credited.Status, credited.Synthesised = payables.Approved, []payables.Field{payables.FieldCurrency}
-		s.facts.Credited = &credited
-	}
 	for name, tt := range map[string]struct {
 		*setup
 		want string // the findings
 		hold payables.Action
 	}{
-		"what is complete, to compare":           {usd10("1 10 EA 10.00"), "", payables.Approve},
-		"no lines: neither NO_LINES nor more":    {usd10("1 10 EA 10.00").but(onlyLines), "", payables.Hold},
-		"nor that they are no lines of an order": {usd10("9 20 EA 99.00").but(onlyLines), "", payables.Hold},
-		"none of its lines was received":         {with(order(usd, "1 10 EA 10.00"), invoice(usd, "1 10 EA 10.00")).but(onlyLines), "", payables.Hold},
-		"an empty list is no absent one":         {usd10(), "NO_LINES:0", payables.Hold},
-		"the total is not wrong":                 {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), onlyLines), "", payables.Hold},
-		"unless tax is more than it":             {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), total("9"), onlyLines), "CHARGE_NOT_ORDERED:0 TOTAL_MISMATCH:0", payables.Hold},
-		"freight that was not agreed":            {usd10("1 10 EA 10.00").but(freight("3"), onlyLines), "CHARGE_NOT_ORDERED:0", payables.Hold},
-		"no order":                               {usd10("1 10 EA 10.00").but(onlyLines, noOrder), "MISSING_PO:0", payables.Hold},
-		"another vendor":                         {usd10("1 10 EA 10.00").but(everything, func(s *setup) { s.order.Vendor = bolt }), "VENDOR_MISMATCH:0", payables.Hold},
-		"a duplicate":                            {usd10("1 10 EA 10.00").but(everything, claims("INV-0900", "INV-1001")), "DUPLICATE_INVOICE:0", payables.Reject},
-		"only the date":                          {usd10("1 10 EA 10.00").but(onlyDate), "", payables.Hold},
-		"and the price":                          {usd10("1 10 EA 11.00").but(onlyDate), "PRICE_VARIANCE:1", payables.Hold},
-		"only the currency, that of the order":   {usd10("1 10 EA 10.00").but(onlyCurrency), "", payables.Hold},
-		"then prices are compared":               {usd10("1 10 EA 11.00").but(onlyCurrency), "PRICE_VARIANCE:1", payables.Hold},
-		"another than the order's is no finding": {with(order(eur, "1 10 EA 10.00 received=10"), invoice(usd, "1 10 EA 11.00")).but(onlyCurrency), "", payables.Hold},
-		"one on record is":                       {with(order(eur, "1 10 EA 10.00 received=10"), invoice(usd, "1 10 EA 11.00")).but(onlyDate), "CURRENCY_MISMATCH:0", payables.Hold},
-		"tax that is not known may be in it":     {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), without(payables.FieldTax)), "", payables.Hold},
-		"and so may freight":                     {usd10("1 10 EA 10.00").but(total("100.01"), without(payables.FieldFreight)), "", payables.Hold},
-		"but the lines are not more":             {usd10("1 10 EA 10.00").but(total("99.99"), without(payables.FieldTax)), "TOTAL_MISMATCH:0", payables.Hold},
-		"nor otherwise than they are":            {usd10("1 10 EA 10.00").but(lineAmount("99"), without(payables.FieldTax)), "TOTAL_MISMATCH:0", payables.Hold},
-		"no tax, and none in the total":          {usd10("1 10 EA 10.00").but(without(payables.FieldTax, payables.FieldFreight)), "", payables.Hold},
-		"a credit note":                          {usd10("1 1 EA 10.00").but(note, onlyLines), "", payables.Hold},
-		"on an invoice of no known currency":     {usd10("1 1 EA 10.00").but(note, of), "", payables.Approve},
-		"decided already":                        {usd10("1 10 EA 10.00").but(onlyLines, status(payables.Approved)), "ALREADY_DECIDED:0", payables.Hold},
+		"what is complete, to compare":              {usd10("1 10 EA 10.00"), "", payables.Approve},
+		"no lines: neither NO_LINES nor more":       {usd10("1 10 EA 10.00").but(onlyLines), "", payables.Hold},
+		"nor that they are no lines of an order":    {usd10("9 20 EA 99.00").but(onlyLines), "", payables.Hold},
+		"none of its lines was received":            {with(order(usd, "1 10 EA 10.00"), invoice(usd, "1 10 EA 10.00")).but(onlyLines), "", payables.Hold},
+		"an empty list is no absent one":            {usd10(), "NO_LINES:0", payables.Hold},
+		"the total is not wrong":                    {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), onlyLines), "", payables.Hold},
+		"unless tax is more than it":                {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), total("9"), onlyLines), "TOTAL_MISMATCH:0", payables.Hold},
+		"tax is no part of lines that nobody wrote": {usd10("1 10 EA 10.00").but(tax("90"), onlyLines), "", payables.Hold},
+		"freight that was not agreed":               {usd10("1 10 EA 10.00").but(freight("3"), onlyLines), "CHARGE_NOT_ORDERED:0", payables.Hold},
+		"no order":                                  {usd10("1 10 EA 10.00").but(onlyLines, noOrder), "MISSING_PO:0", payables.Hold},
+		"another vendor":                            {usd10("1 10 EA 10.00").but(everything, func(s *setup) { s.order.Vendor = bolt }), "VENDOR_MISMATCH:0", payables.Hold},
+		"a duplicate":                               {usd10("1 10 EA 10.00").but(everything, claims("INV-0900", "INV-1001")), "DUPLICATE_INVOICE:0", payables.Reject},
+		"only the date":                             {usd10("1 10 EA 10.00").but(onlyDate), "", payables.Hold},
+		"and the price":                             {usd10("1 10 EA 11.00").but(onlyDate), "PRICE_VARIANCE:1", payables.Hold},
+		"only the currency, that of the order":      {usd10("1 10 EA 10.00").but(onlyCurrency), "", payables.Hold},
+		"whose prices are not compared then":        {usd10("1 10 EA 11.00").but(onlyCurrency), "", payables.Hold},
+		"nor what many small lines come to":         {with(order(usd, "1 10 EA 0.01 received=10"), invoice(usd, slices.Repeat([]string{"1 0.5 EA 0.01"}, 20)...)).but(onlyCurrency), "", payables.Hold},
+		"nor freight":                               {usd10("1 10 EA 10.00").but(freight("3"), onlyCurrency), "", payables.Hold},
+		"quantities are":                            {usd10("1 11 EA 10.00").but(onlyCurrency), "BILLED_OVER_RECEIVED:1 BILLED_OVER_ORDERED:1", payables.Hold},
+		"and tax, a part of the lines":              {usd10("1 10 EA 10.00").but(tax("1"), onlyCurrency), "CHARGE_NOT_ORDERED:0", payables.Hold},
+		"another than the order's is no finding":    {with(order(eur, "1 10 EA 10.00 received=10"), invoice(usd, "1 10 EA 11.00")).but(onlyCurrency), "", payables.Hold},
+		"one on record is":                          {with(order(eur, "1 10 EA 10.00 received=10"), invoice(usd, "1 10 EA 11.00")).but(onlyDate), "CURRENCY_MISMATCH:0", payables.Hold},
+		"tax that is not known may be in it":        {usd10("1 10 EA 10.00").but(taxLimit("10"), tax("10"), without(payables.FieldTax)), "", payables.Hold},
+		"and so may freight":                        {usd10("1 10 EA 10.00").but(total("100.01"), without(payables.FieldFreight)), "", payables.Hold},
+		"but the lines are not more":                {usd10("1 10 EA 10.00").but(total("99.99"), without(payables.FieldTax)), "TOTAL_MISMATCH:0", payables.Hold},
+		"nor otherwise than they are":               {usd10("1 10 EA 10.00").but(lineAmount("99"), without(payables.FieldTax)), "TOTAL_MISMATCH:0", payables.Hold},
+		"no tax, and none in the total":             {usd10("1 10 EA 10.00").but(without(payables.FieldTax, payables.FieldFreight)), "", payables.Hold},
+		"a credit note":                             {usd10("1 1 EA 10.00").but(creditedWithout("USD"), onlyLines), "", payables.Hold},
+		"one of everything, to compare":             {usd10("1 10 EA 10.00").but(tax("1"), creditedWithout("USD")), "", payables.Approve},
+		"on an invoice of no known date":            {usd10("1 1 EA 10.00").but(creditedWithout("USD", payables.FieldDate)), "", payables.Hold},
+		"of no known freight":                       {usd10("1 1 EA 10.00").but(creditedWithout("USD", payables.FieldFreight)), "", payables.Hold},
+		"of no known currency":                      {usd10("1 1 EA 10.00").but(creditedWithout("EUR", payables.FieldCurrency)), "", payables.Hold},
+		"however much it is":                        {usd10("1 1 EA 1000000.00").but(creditedWithout("EUR", payables.FieldCurrency)), "", payables.Hold},
+		"or however many":                           {usd10("1 11 EA 10.00").but(tax("1.10"), creditedWithout("EUR", payables.FieldCurrency)), "", payables.Hold},
+		"or if it was taken to be the note's":       {usd10("1 1 EA 1000000.00").but(creditedWithout("USD", payables.FieldCurrency)), "", payables.Hold},
+		"or the note's is not known":                {usd10("1 1 EA 1000000.00").but(creditedWithout("USD"), onlyCurrency), "", payables.Hold},
+		"a currency on record is":                   {usd10("1 1 EA 10.00").but(creditedWithout("EUR", payables.FieldDate)), "CURRENCY_MISMATCH:0", payables.Hold},
+		"of no known lines":                         {usd10("1 1 EA 10.00").but(tax("0.10"), creditedWithout("USD", payables.FieldLines)), "", payables.Hold},
+		"the total is a cap all the same":           {usd10("1 11 EA 10.00").but(creditedWithout("USD", payables.FieldLines)), "CREDIT_EXCEEDS_INVOICE:0", payables.Hold},
+		"of no known tax":                           {usd10("1 11 EA 10.00").but(total("100"), creditedWithout("USD", payables.FieldTax)), "TOTAL_MISMATCH:0", payables.Hold},
+		"decided already":                           {usd10("1 10 EA 10.00").but(onlyLines, status(payables.Approved)), "ALREADY_DECIDED:0", payables.Hold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := payables.Match(tt.invoice, tt.facts, tt.t)
@@ -123,7 +140,7 @@ func TestWhatMayBeDecidedAboutASynthesisedInvoice(t *testing.T) {
 		request payables.Request
 		may     bool   // the principal may override
 		want    string // the status, or the reason of the refusal
-		fields  string // its details
+		fields  string // its details, and of what is credited behind a +
 	}{
 		{"without lines", clean(onlyLines), request("approve", "CLEAN_MATCH"), false, "synthesised_invoice", "lines"},
 		{"without a currency", clean(onlyCurrency), request("approve", "CLEAN_MATCH"), false, "synthesised_invoice", "currency"},
@@ -146,6 +163,14 @@ func TestWhatMayBeDecidedAboutASynthesisedInvoice(t *testing.T) {
 		{"and rejected for what was found", bare(noOrder), request("reject", "MISSING_PO"), false, "rejected", ""},
 		{"not for what was made up", clean(onlyLines), request("reject", "UNKNOWN_PO_LINE"), false, "reason_without_finding", ""},
 		{"nor for having no lines", clean(onlyLines), request("reject", "NO_LINES"), false, "reason_without_finding", ""},
+		{"a note on what is not all kept", clean(creditedWithout("USD", payables.FieldLines)), request("approve", "CLEAN_MATCH"), false, "synthesised_invoice", "+lines"},
+		{"nor is all of the note", clean(creditedWithout("EUR", payables.FieldCurrency), onlyDate), request("approve", "CLEAN_MATCH"), false, "synthesised_invoice", "invoiceDate+currency"},
+		{"a person may approve it", clean(creditedWithout("USD", payables.Fields()...)), override("approve", why), true, "approved", ""},
+		{"an agent may hold it", clean(creditedWithout("USD", payables.FieldTax)), request("hold", "NEEDS_REVIEW"), false, "on_hold", ""},
+		{"but not reject it for lines made up", clean(tax("1"), creditedWithout("USD", payables.FieldLines)), request("reject", "CREDIT_EXCEEDS_INVOICE"), false, "reason_without_finding", ""},
+		{"nor for a currency that was", clean(creditedWithout("EUR", payables.FieldCurrency)), request("reject", "CURRENCY_MISMATCH"), false, "reason_without_finding", ""},
+		{"nor an invoice for a price in one", usd10("1 10 EA 11.00").but(onlyCurrency), request("reject", "PRICE_VARIANCE"), false, "reason_without_finding", ""},
+		{"or for freight in one", clean(freight("3"), onlyCurrency), request("reject", "CHARGE_NOT_ORDERED"), false, "reason_without_finding", ""},
 		{"final is final", bare(status(payables.Approved)), request("approve", "CLEAN_MATCH"), false, "already_decided", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,15 +185,42 @@ func TestWhatMayBeDecidedAboutASynthesisedInvoice(t *testing.T) {
 			case f == nil || f.Reason != tt.want || f.Retryable:
 				t.Errorf("refused with %v, want %s", err, tt.want)
 			case tt.want == "synthesised_invoice":
-				if d, ok := f.Details.(payables.Synthesised); !ok || strings.Join(d.Synthesised, " ") != tt.fields || f.Code != fault.PolicyViolation {
+				if d, ok := f.Details.(payables.Synthesised); !ok || d.Synthesised == nil || strings.TrimSuffix(strings.Join(d.Synthesised, " ")+"+"+strings.Join(d.Credited, " "), "+") != tt.fields || f.Code != fault.PolicyViolation {
 					t.Errorf("%s with the details %+v", f.Code, f.Details)
 				}
 			}
 			// Who asks a ledger that does not know the rule is told the same.
-			if alone := payables.Withhold(tt.invoice, tt.request, a); (alone != nil) != (tt.want == "synthesised_invoice") || alone != nil && !reflect.DeepEqual(alone, err) {
+			if alone := payables.Withhold(tt.invoice, tt.facts.Credited, tt.request, a); (alone != nil) != (tt.want == "synthesised_invoice") || alone != nil && !reflect.DeepEqual(alone, err) {
 				t.Errorf("alone it says %v", alone)
 			}
 		})
+	}
+}
+
+// What is booked all the same says for good what was not on record.
+func TestAnEntryProvesWhatWasFilledIn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		*setup
+		want string
+	}{
+		"nothing":                    {usd10("1 10 EA 10.00"), ""},
+		"of the invoice":             {usd10("1 10 EA 10.00").but(onlyLines, onlyDate), "synthesised=invoiceDate"},
+		"all of it":                  {usd10("1 10 EA 10.00").but(everything), "synthesised=lines currency invoiceDate tax freight"},
+		"of what a note credits too": {usd10("1 1 EA 10.00").but(creditedWithout("USD", payables.FieldLines, payables.FieldTax), onlyCurrency), "synthesised=currency credited_synthesised=lines tax"},
+	} {
+		v := must(payables.Decide(tt.invoice, vendor(), tt.facts, override("approve", "CFO agreed by mail"), payables.Authority{Tolerance: tt.t, MayOverride: true}, op))
+		var got []string
+		for _, f := range v.Entry.Facts() {
+			if strings.HasSuffix(f.Name, "synthesised") {
+				got = append(got, f.Name+"="+f.Value)
+			}
+		}
+		if strings.Join(got, " ") != tt.want || v.Decision.Verify(true, v.Entry) != nil {
+			t.Errorf("%s: %s, want %s; %v", name, got, tt.want, v.Decision.Verify(true, v.Entry))
+		}
+		if v.Credited != nil && v.Order != nil && v.Order.Lines[0].Billed != tt.order.Lines[0].Billed {
+			t.Errorf("%s: by what nobody wrote %s was given back", name, v.Order.Lines[0].Billed)
+		}
 	}
 }
 

@@ -431,7 +431,12 @@ func (f Fallback) vendor(w Vendor, t access.Tenant) (payables.Vendor, error) {
 		c, synthesised := f.currency(&r, b.Currency)
 		v.Balances = append(v.Balances, money.FromMinor(b.BalanceMinor, c))
 		v.Synthesised = append(v.Synthesised, synthesised...)
-		r.want(i == 0 || v.Balances[i-1].Currency().String() < c.String(), "the balances are not in order of their currencies")
+		r.want(i == 0 || given(w.Balances[i-1].Currency) < given(b.Currency), "the balances are not in order of their currencies")
+	}
+	// The one without a currency comes first on the wire.
+	slices.SortStableFunc(v.Balances, func(a, b money.Amount) int { return strings.Compare(a.Currency().String(), b.Currency().String()) })
+	for i := 1; i < len(v.Balances); i++ {
+		r.want(v.Balances[i-1].Currency() != v.Balances[i].Currency(), "two balances are in the currency that is filled in")
 	}
 	r.want(w.Tenant == t.String(), "the vendor is of another tenant")
 	r.want(w.Name != "" && w.Version > 0, "the vendor has no name, or no version")
@@ -868,10 +873,10 @@ func withheld(raw []byte) (any, error) {
 		return nil, err
 	}
 	s := d.(payables.Synthesised)
-	if len(s.Synthesised) == 0 || len(s.Synthesised) > len(payables.Fields()) {
+	if most := len(payables.Fields()); len(s.Synthesised)+len(s.Credited) == 0 || len(s.Synthesised) > most || len(s.Credited) > most {
 		return nil, fmt.Errorf("the details have no fields, or too many")
 	}
-	for _, name := range s.Synthesised {
+	for _, name := range slices.Concat(s.Synthesised, s.Credited) {
 		if _, err := payables.ParseField(name); err != nil {
 			return nil, err
 		}

@@ -142,6 +142,8 @@ var importCommands = []Resource{
 	declare(declaration[payables.ImportInvoices, invoiceImport, customers.Imported]{
 		Path: "/v1/imports/invoices", Title: "Enter invoices and credit notes", Scope: access.ControlRules,
 		About: "All of them or none. One that is there with the very same facts stays as it is, whatever was decided about it since.",
+		// What was filled in can not be told from what is on record here.
+		Refuses: payables.ImportInvoices.Synthesised,
 		Write: func(c payables.ImportInvoices) ([]string, invoiceImport) {
 			all := invoiceImport{make([]invoiceFields, 0, len(c.Invoices))}
 			for _, i := range c.Invoices {

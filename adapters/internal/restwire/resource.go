@@ -66,6 +66,8 @@ func Of(command string) (Resource, bool) {
 type declaration[C ledger.Command, F any, A ledger.Record] struct {
 	Path, Title, About string
 	Scope              access.Scope
+	// Refuses says that the form would lose what the command says, or is nil.
+	Refuses func(C) bool
 	// Write takes a command apart: the parameters of the path, in order, and the
 	// fields of the body.
 	Write func(C) ([]string, F)
@@ -93,7 +95,7 @@ func declare[C ledger.Command, F any, A ledger.Record](d declaration[C, F, A]) R
 		},
 		Write: func(cmd ledger.Command) (string, []byte, bool) {
 			c, ok := cmd.(C)
-			if !ok {
+			if !ok || d.Refuses != nil && d.Refuses(c) {
 				return "", nil, false
 			}
 			params, fields := d.Write(c)
