@@ -270,6 +270,24 @@ func documentLaws(law add) {
 		}
 	})
 
+	law("no store takes a synthesised invoice", func(w world) {
+		w.stocked("1 10 EA 10.00")
+		whole := billOf("INV-1001", "A-1", w.order(po1), "1 1 EA 10.00")
+		w.bring(documents{invoices: []payables.Invoice{whole}})
+		for n, field := range payables.Fields() {
+			for _, id := range []string{"INV-1001", fmt.Sprintf("INV-%d", 2000+n)} { // one that is there already, and a new one
+				thin := billOf(id, "A-1", w.order(po1), "1 1 EA 10.00")
+				thin.Synthesised = []payables.Field{field}
+				_, err := w.do(key(), payables.ImportInvoices{Invoices: []payables.Invoice{billOf("INV-3000", "A-3", w.order(po1), "1 1 EA 10.00"), thin}})
+				w.wantFault(err, "INVALID_INPUT/invalid_input")
+			}
+		}
+		if all := w.invoices(ports.InvoiceFilter{}); len(all) != 1 || len(all[0].Synthesised) > 0 || w.vendor(acme).Head.Number != all[0].Entered {
+			w.Errorf("it has taken %+v", all)
+		}
+		w.provedPayables()
+	})
+
 	law("tenants' documents are walled", func(w world) {
 		w.stocked("1 10 EA 10.00")
 		w.bring(documents{invoices: []payables.Invoice{billOf("INV-1001", "A-1", w.order(po1), "1 10 EA 10.00")}})

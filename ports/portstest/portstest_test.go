@@ -202,6 +202,16 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			}
 			return s.Do(ctx, op, cmd)
 		}}, "256 calls at once"},
+		{"it takes what was filled in for what is on record", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+			if c, ok := cmd.(payables.ImportInvoices); ok {
+				c.Invoices = slices.Clone(c.Invoices)
+				for n := range c.Invoices {
+					c.Invoices[n].Synthesised = nil
+				}
+				cmd = c
+			}
+			return s.Do(ctx, op, cmd)
+		}}, "takes a synthesised invoice"},
 		{"its keys are everybody's", faulty{do: func(s Store, ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
 			op.Principal = "bot"
 			return s.Do(ctx, op, cmd)
