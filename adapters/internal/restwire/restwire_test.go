@@ -199,3 +199,14 @@ func FuzzAnswers(f *testing.F) {
 		_, _, _ = CustomerPages.Read(doc, acme)
 	})
 }
+
+// An import says nothing of what was filled in, so it has no form then.
+func TestWhatIsSynthesisedIsNotWrittenDown(t *testing.T) {
+	resource, _ := Of(payables.ImportInvoicesName)
+	for _, fields := range [][]payables.Field{nil, payables.Fields(), {payables.FieldDate}} {
+		cmd := payables.ImportInvoices{Invoices: []payables.Invoice{{}, {Synthesised: fields}}}
+		if _, _, ok := resource.Write(cmd); ok != (fields == nil) {
+			t.Errorf("with %v it is written down: %t", fields, ok)
+		}
+	}
+}
