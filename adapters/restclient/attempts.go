@@ -33,6 +33,8 @@ type call struct {
 	open bool
 	// running: another request of the same key was running, for who knows how long.
 	running bool
+	// doubted: the last attempt was refused, and one before it may be why.
+	doubted bool
 	// connected: the attempt that is made has reached a connection.
 	connected atomic.Bool
 	// came: the last attempt is news to the retrying client.
@@ -63,9 +65,15 @@ func (a attempt) known() bool {
 		a.status < http.StatusInternalServerError && f.Code != fault.OutcomeUnknown && f.Code != fault.Internal
 }
 
-// running reports whether the answer is that another request of the key runs.
+// running reports whether the answer is that another request of the key runs. A
+// service may give it any reason, or none: what counts is the status, and that
+// nothing says that it is final.
 func (a attempt) running() bool {
-	return a.status == http.StatusConflict && a.problem == nil && a.refused.Reason == restwire.ReasonRunning
+	if a.status != http.StatusConflict {
+		return false
+	}
+	final := a.problem == nil && a.refused.Fault != nil && !a.refused.Fault.Retryable
+	return !final || a.header.Get("Retry-After") != ""
 }
 
 type callKey struct{}

@@ -120,6 +120,10 @@ func TestWritesToAFaultyService(t *testing.T) {
 	unavailable := `{"status":503,"code":"BACKEND_UNAVAILABLE","reason":"busy","detail":"Busy.","retryable":true}`
 	internal := `{"status":500,"code":"INTERNAL","reason":"internal","detail":"Internal error.","retryable":false}`
 	running := `{"status":409,"code":"CONFLICT","reason":"operation_running","detail":"It runs.","retryable":true}`
+	inProgress := `{"status":409,"code":"CONFLICT","reason":"in_progress","detail":"It runs.","retryable":true}`
+	decided := `{"status":409,"code":"CONFLICT","reason":"already_decided","detail":"It is final.","retryable":false}`
+	suspended := `{"status":422,"code":"POLICY_VIOLATION","reason":"account_suspended","detail":"Suspended.","retryable":false}`
+	nobody := `{"status":401,"reason":"token","detail":"x"}`
 	limited := `{"status":429,"code":"BACKEND_UNAVAILABLE","reason":"rate_limited","detail":"Slow down.","retryable":true}`
 	exceeded := `{"status":422,"code":"POLICY_VIOLATION","reason":"balance_exceeded","detail":"Too much.","retryable":false,"details":{"requested":10,"available":1,"currency":"USD"}}`
 	stuck := callTime + time.Second
@@ -160,6 +164,15 @@ func TestWritesToAFaultyService(t *testing.T) {
 		"504 of a gateway once":                        {faulty.Writes(faulty.First(1, faulty.Answers(504, text, `<html>`))), "done", 1, 2},
 		"404 of a gateway":                             {faulty.Answers(404, text, `<html>`), unknown, 0, 1},
 		"409 while it runs, once":                      {faulty.Writes(faulty.First(1, faulty.Answers(409, problem, running, "Retry-After", "1"))), "done", 1, 2},
+		"409 of a reason of its own, once":             {faulty.Writes(faulty.First(1, faulty.Answers(409, problem, inProgress, "Retry-After", "1"))), "done", 1, 2},
+		"409 of a reason of its own, for ever":         {faulty.Writes(faulty.Answers(409, problem, inProgress)), unknown, 0, 3},
+		"409 of no reason, once":                       {faulty.Writes(faulty.First(1, faulty.Answers(409, text, "", "Retry-After", "1"))), "done", 1, 2},
+		"409 of no reason, for ever":                   {faulty.Writes(faulty.Answers(409, text, "")), unknown, 0, 3},
+		"409 that is final":                            {faulty.Writes(faulty.Answers(409, problem, decided)), "CONFLICT/already_decided", 0, 1},
+		"503 after the commit, and then a refusal":     {faulty.Writes(firstThen(faulty.AnswersAfter(503, problem, unavailable), 422, suspended)), "replayed", 1, 2},
+		"429 after the commit, and then a refusal":     {faulty.Writes(firstThen(faulty.AnswersAfter(429, problem, limited), 422, suspended)), "replayed", 1, 2},
+		"503 after the commit, and then 401":           {faulty.Writes(firstThen(faulty.AnswersAfter(503, problem, unavailable), 401, nobody)), "replayed", 1, 2},
+		"503 without a commit, and then a refusal":     {faulty.Writes(firstThen(faulty.Answers(503, problem, unavailable), 422, suspended)), "POLICY_VIOLATION/account_suspended", 0, 2},
 		"409 for ever":                                 {faulty.Writes(faulty.Answers(409, problem, running)), unknown, 0, 3},
 		"429, to wait longer than there is":            {faulty.Writes(faulty.Answers(429, problem, limited, "Retry-After", "60")), unreachable, 0, 1},
 		"a refusal":                                    {faulty.Writes(faulty.Answers(422, problem, exceeded)), "POLICY_VIOLATION/balance_exceeded", 0, 1},
@@ -229,6 +242,16 @@ func lostThen(status int, contentType, body string) faulty.Defect {
 			faulty.LosesReplies(s, w, r, n)
 		}
 		faulty.Answers(status, contentType, body)(s, w, r, n)
+	}
+}
+
+// firstThen has a defect first and refuses from then on.
+func firstThen(d faulty.Defect, status int, body string) faulty.Defect {
+	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
+		if n > 1 {
+			d = faulty.Answers(status, "application/problem+json", body)
+		}
+		d(s, w, r, n)
 	}
 }
 

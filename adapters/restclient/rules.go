@@ -27,7 +27,7 @@ func (w *write) ruled(ctx context.Context, allows rule) (out ledger.Outcome, don
 	defer stop()
 	err = allows(ctx, w.c, w.op.Tenant, w.cmd)
 	switch fault.CodeOf(err) {
-	case fault.PolicyViolation, fault.NotFound, fault.InvalidInput:
+	case fault.PolicyViolation, fault.Conflict, fault.NotFound, fault.InvalidInput:
 		before, found, unknown := w.lookUp(ctx)
 		switch {
 		case errors.Is(unknown, errAnother):

@@ -292,7 +292,11 @@ func TestToolsOverAThinBackend(t *testing.T) {
 			w.call(true, "route_exception", `"invoice_id":"INV-1001",`+override).same(t, "status", "approved", "changed", true)
 			// What is final is answered as ever.
 			w.call(true, "route_exception", `"invoice_id":"INV-1001",`+override).same(t, "status", "approved", "changed", false)
+			sent := w.posts()
 			w.call(false, "route_exception", `"invoice_id":"INV-1001",`+approve).same(t, "code", "CONFLICT", "reason", "already_decided")
+			if w.posts() > sent {
+				t.Error("an approval was sent because the service shows another")
+			}
 			i = w.call(false, "get_invoice", `"invoice_id":"INV-1001"`)
 			i.same(t, "status", "approved", "synthesised", marked)
 			if d, _ := i["decision"].(map[string]any); d["override"] != true || d["note"] != why || d["decidedBy"] != "clerk" {

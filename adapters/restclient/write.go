@@ -113,7 +113,10 @@ func (w *write) refused(ctx context.Context, a attempt) (ledger.Outcome, error) 
 	if transient {
 		err = unreachable()
 	}
-	if w.call.open || transient {
+	// What refuses a repeat may be what the first attempt did, whatever the answer
+	// to that one said.
+	w.call.doubted = w.call.sent > 1 && !transient
+	if w.call.open || w.call.doubted || transient {
 		return w.resolve(ctx, err)
 	}
 	return ledger.Outcome{}, err
@@ -135,7 +138,7 @@ func (w *write) resolve(ctx context.Context, otherwise error) (ledger.Outcome, e
 		switch {
 		case err == nil && found:
 			return out.Replay(w.cmd.Name(), w.fingerprint)
-		case !asked.Before(sure) && (err == nil || !w.call.open && !w.call.running):
+		case !asked.Before(sure) && (err == nil || !w.call.open && !w.call.running && !w.call.doubted):
 			return ledger.Outcome{}, otherwise
 		case err != nil:
 			w.c.log.Warn("a key could not be looked up", "key", w.op.Key.String(), "cause", cause(err))

@@ -85,12 +85,7 @@ func Decide(i Invoice, v Vendor, f Facts, r Request, a Authority, op operation.O
 		return Verdict{Decision: *d}, nil
 	}
 	if i.Status.Final() {
-		d := Decided{Status: i.Status.name}
-		if i.Decision != nil {
-			d.Action, d.ReasonCode = i.Decision.Action.name, i.Decision.Reason.name
-		}
-		return Verdict{}, fault.New(fault.Conflict, "already_decided",
-			"The invoice %s is %s, which is final. Do not try again; tell the user who decided and when, as get_invoice shows it.", i.ID, i.Status).With(d)
+		return Verdict{}, decidedAlready(i)
 	}
 	f.Rivals = nil
 	m, unmatched := match(i, f, a.Tolerance)
@@ -106,6 +101,17 @@ func Decide(i Invoice, v Vendor, f Facts, r Request, a Authority, op operation.O
 		return Verdict{}, tooFine
 	}
 	return out, err
+}
+
+// decidedAlready is the fault for another decision on an invoice that has a
+// final one.
+func decidedAlready(i Invoice) error {
+	d := Decided{Status: i.Status.name}
+	if i.Decision != nil {
+		d.Action, d.ReasonCode = i.Decision.Action.name, i.Decision.Reason.name
+	}
+	return fault.New(fault.Conflict, "already_decided",
+		"The invoice %s is %s, which is final. Do not try again; tell the user who decided and when, as get_invoice shows it.", i.ID, i.Status).With(d)
 }
 
 // same reports whether the request asks for what was decided.

@@ -101,13 +101,16 @@ type Synthesised struct {
 
 // Withhold refuses to approve an invoice of which something is synthesised, or of
 // the invoice that it credits, as long as it is not overridden: PolicyViolation
-// synthesised_invoice. It is part of [Decide], and on its own for whoever asks a
-// ledger to decide that does not know the rule. What is decided for good, and what
-// is a duplicate, is that ledger's to say.
+// synthesised_invoice, or Conflict already_decided if it is final. It is part of
+// [Decide], and on its own for whoever asks a ledger to decide that does not know
+// the rule. What is a duplicate is that ledger's to say.
 func Withhold(i Invoice, credited *Invoice, r Request, a Authority) error {
 	l := lacking(i, credited)
-	if r.Action != Approve || !l.any() || i.Status.Final() || r.Overrides(a) {
+	if r.Action != Approve || !l.any() || r.Overrides(a) {
 		return nil
+	}
+	if i.Status.Final() {
+		return decidedAlready(i)
 	}
 	d, what := Synthesised{Synthesised: names(l.Invoice)}, ""
 	if len(l.Invoice) > 0 {
