@@ -5,9 +5,10 @@
 //
 // A worker takes what is waiting, at most [MaxBatch], without a timer: the first
 // write of an idle ledger goes alone and at once, and while one batch commits
-// the next one gathers. It loads what the batch names, decides in order of
-// arrival, each write on what the ones before it left, commits, and answers
-// only then. A refusal takes part in nothing.
+// the next one gathers; those who were just answered get a moment to join it. It
+// loads what the batch names, decides in order of arrival, each write on what the
+// ones before it left, commits, and answers only then. A refusal takes part in
+// nothing.
 //
 // What can go wrong, and what then happens:
 //
@@ -48,6 +49,11 @@ const (
 	MaxBatch = 512
 	// QueueLength is how many writes may wait for one worker.
 	QueueLength = 4096
+	// GatherPause is how long a worker waits for one more write of those who were
+	// just answered: a small part of what a commit takes.
+	GatherPause = 50 * time.Microsecond
+	// gatherAfter is how long after its answers a worker expects their callers.
+	gatherAfter = time.Millisecond
 	// QueueWait bounds how long a write waits for a place in a full queue.
 	QueueWait = 10 * time.Second
 	// BatchWithin bounds one try of a batch, waiting for locks included; a batch
@@ -302,10 +308,11 @@ func (c *Committer) queue(ctx context.Context, w *write) error {
 // work commits what comes through q until it is closed and empty.
 func (c *Committer) work(q chan *write) {
 	batch := make([]*write, 0, MaxBatch)
+	var answered time.Time
 	for w := range q {
+		more := len(batch) - 1
 		batch = take(batch[:0], w)
-		// Those who were just answered get to queue their next write first.
-		runtime.Gosched()
+		gather(q, more, answered)
 	fill:
 		for len(batch) < MaxBatch {
 			select {
@@ -320,6 +327,26 @@ func (c *Committer) work(q chan *write) {
 		}
 		if len(batch) > 0 {
 			c.commit(batch)
+			answered = time.Now()
+		}
+	}
+}
+
+// gather lets those who were answered a moment ago queue their next write, so
+// that all of them share the next commit and not two groups take turns: it yields
+// until so many more wait, or none came for GatherPause. Who is alone, or comes to
+// an idle ledger, waits for nobody.
+func gather(q chan *write, more int, answered time.Time) {
+	idle := time.Since(answered) > gatherAfter
+	runtime.Gosched()
+	if idle {
+		return
+	}
+	since := time.Now()
+	for have := len(q); have < more && time.Since(since) < GatherPause; {
+		runtime.Gosched()
+		if n := len(q); n > have {
+			have, since = n, time.Now()
 		}
 	}
 }
