@@ -31,11 +31,14 @@ func (dialect) KeyArgs(columns []sqlstore.Column, keys [][]any) []any {
 	return args
 }
 
-func (dialect) Lock(shared bool) string {
-	if shared {
-		return "FOR SHARE OF r"
+func (dialect) Lock(order string, shared bool) string {
+	if order != "" {
+		order = " ORDER BY " + order
 	}
-	return "FOR UPDATE OF r"
+	if shared {
+		return order + " FOR SHARE OF r"
+	}
+	return order + " FOR UPDATE OF r"
 }
 
 func (dialect) Begin() string    { return "BEGIN" }

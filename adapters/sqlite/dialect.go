@@ -47,7 +47,7 @@ func (dialect) KeyArgs(columns []sqlstore.Column, keys [][]any) []any {
 }
 
 // Lock is not needed: BEGIN IMMEDIATE has the only lock there is.
-func (dialect) Lock(bool) string { return "" }
+func (dialect) Lock(string, bool) string { return "" }
 
 func (dialect) Begin() string    { return "BEGIN IMMEDIATE" }
 func (dialect) Commit() string   { return "COMMIT" }

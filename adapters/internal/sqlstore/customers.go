@@ -67,8 +67,7 @@ func newAccountCodec(d Dialect) *accountCodec {
 	const columns = `r.id, r.name, r.email, r.status, r.currency, r.digits, r.created_at, r.version, r.balance_minor, r.head_hash`
 	c.byKey = `SELECT k.n, ` + columns + `
 		FROM ` + d.Keys(c.accountKeys...) + ` JOIN accounts r ON r.tenant = k.tenant AND r.id = k.id`
-	c.byKeyLocked = c.byKey + `
-		ORDER BY r.tenant, r.id ` + d.Lock(customers.Kind.Shared)
+	c.byKeyLocked = c.byKey + d.Lock("r.tenant, r.id", customers.Kind.Shared)
 	c.lots = `SELECT k.n, l.lot, l.balance_minor
 		FROM ` + d.Keys(c.accountKeys...) + ` JOIN lots l ON l.tenant = k.tenant AND l.account = k.id
 		ORDER BY k.n, l.position`

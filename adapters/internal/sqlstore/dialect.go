@@ -83,8 +83,9 @@ type Dialect interface {
 	Keys(columns ...Column) string
 	// KeyArgs are the parameters for Keys.
 	KeyArgs(columns []Column, keys [][]any) []any
-	// Lock ends a SELECT from the table named r so that its rows are locked.
-	Lock(shared bool) string
+	// Lock ends a SELECT from the table named r so that its rows are locked, in
+	// that order; "" if it says its order already.
+	Lock(order string, shared bool) string
 	// Write makes the steps that write all rows of a commit, in this order. What
 	// the store reads it reads under the names of the tables and columns; a
 	// database that keeps a table in another way shows it so in a view.

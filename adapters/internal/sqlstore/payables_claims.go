@@ -33,7 +33,7 @@ type claimCodec struct {
 func newClaimCodec(d Dialect) *claimCodec {
 	c := &claimCodec{dialect: d, keys: []Column{{"tenant", Text, Key}, {"vendor", Text, Key}, {"document", Text, Key}, {"normal", Text, Key}}}
 	c.byKey = byKey(d, &claimTable, `r.position, r.invoice, r.rejected`, "ORDER BY r.tenant, r.vendor, r.document, r.normal, r.position", c.keys)
-	c.byKeyLocked = c.byKey + " " + d.Lock(payables.NumberClaimKind.Shared)
+	c.byKeyLocked = c.byKey + d.Lock("", payables.NumberClaimKind.Shared)
 	return c
 }
 

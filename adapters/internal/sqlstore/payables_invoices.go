@@ -68,7 +68,7 @@ func newInvoiceCodec(d Dialect) *invoiceCodec {
 	return &invoiceCodec{document: document[payables.Invoice, invoiceRow]{
 		dialect: d, of: payables.InvoiceKind, keys: byID(), name: isID,
 		byKey: byIDQuery(d, "invoices", invoiceColumns),
-		lock:  " ORDER BY r.tenant, r.id " + d.Lock(payables.InvoiceKind.Shared),
+		lock:  d.Lock("r.tenant, r.id", payables.InvoiceKind.Shared),
 		head:  (*invoiceRow).fields,
 		parts: []part[invoiceRow]{
 			{partQuery(d, "invoice_lines", "invoice", lines, "l.line"), invoiceLineFields},

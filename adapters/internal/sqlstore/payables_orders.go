@@ -55,7 +55,7 @@ func newOrderCodec(d Dialect) *orderCodec {
 	return &orderCodec{document: document[payables.Order, orderRow]{
 		dialect: d, of: payables.OrderKind, keys: byID(), name: isID,
 		byKey: byIDQuery(d, "purchase_orders", `r.id, r.vendor, r.currency, r.digits, r.freight_limit_minor, r.tax_limit_micro, r.freight_billed_minor`),
-		lock:  " ORDER BY r.tenant, r.id " + d.Lock(payables.OrderKind.Shared),
+		lock:  d.Lock("r.tenant, r.id", payables.OrderKind.Shared),
 		head: func(o *orderRow) []any {
 			return []any{&o.id, &o.vendor, &o.currency, &o.digits, &o.freightLimit, &o.taxLimit, &o.freightBilled}
 		},

@@ -46,7 +46,7 @@ func newVendorCodec(d Dialect) *vendorCodec {
 	return &vendorCodec{document: document[payables.Vendor, vendorRow]{
 		dialect: d, of: payables.VendorKind, keys: byID(), name: isID,
 		byKey: byIDQuery(d, "vendors", vendorColumns),
-		lock:  " ORDER BY r.tenant, r.id " + d.Lock(payables.VendorKind.Shared),
+		lock:  d.Lock("r.tenant, r.id", payables.VendorKind.Shared),
 		head:  func(v *vendorRow) []any { return []any{&v.id, &v.name, &v.version, &v.hash} },
 		parts: []part[vendorRow]{{partQuery(d, "vendor_balances", "vendor", balanceColumns, "l.currency"), balanceFields}},
 		record: func(v *vendorRow) (payables.Vendor, error) {

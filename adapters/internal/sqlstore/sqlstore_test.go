@@ -99,7 +99,7 @@ type noDialect struct{}
 
 func (noDialect) Keys(...Column) string           { return "" }
 func (noDialect) KeyArgs([]Column, [][]any) []any { return nil }
-func (noDialect) Lock(bool) string                { return "" }
+func (noDialect) Lock(string, bool) string        { return "" }
 func (noDialect) Write([]Rows) []Step             { return nil }
 func (noDialect) Begin() string                   { return "" }
 func (noDialect) Commit() string                  { return "" }
