@@ -56,21 +56,17 @@ func migrations() fs.FS {
 	return sub
 }
 
-// setUp sets what holds for the process.
-var setUp = sync.OnceValue(func() error {
-	// Where these are not available, SQLite's own way is right too.
-	_, _ = driver.Fdatasync(true)  // as durable as fsync, and faster
-	_, _ = driver.OFDLocking(true) // locks survive a close of the file elsewhere in the process
-	return registerWAL()
-})
+var once sync.Once
 
 // Open opens the ledger in the file at path, and makes it if it is not there.
 // The schema of an older release is brought up to date; that of a newer one is
 // refused.
 func Open(ctx context.Context, path string) (*Store, error) {
-	if err := setUp(); err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
-	}
+	once.Do(func() {
+		// Where these are not available, SQLite's own way is right too.
+		_, _ = driver.Fdatasync(true)  // as durable as fsync, and faster
+		_, _ = driver.OFDLocking(true) // locks survive a close of the file elsewhere in the process
+	})
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
@@ -98,7 +94,7 @@ func (s *Store) Close() error {
 func dsn(path string) string {
 	at := url.URL{Scheme: "file", Path: path}
 	pragma := func(name, value string) string { return "&_pragma=" + name + "(" + value + ")" }
-	return at.String() + "?_dqs=0&vfs=" + walVFS +
+	return at.String() + "?_dqs=0" +
 		pragma("busy_timeout", strconv.FormatInt(BusyTimeout.Milliseconds(), 10)) +
 		pragma("journal_mode", "wal") +
 		pragma("synchronous", "full") +
