@@ -27,7 +27,7 @@ type serverVariables struct {
 	PostgresURL      string `env:"LEDGER_POSTGRES_URL" secret:"true" doc:"the database of the backend postgres: postgres://user:password@host:5432/name"`
 	RESTURL          string `env:"LEDGER_REST_URL" doc:"the service of the backend rest, such as https://ledger.example.com; http only on this machine"`
 	RESTToken        string `env:"LEDGER_REST_TOKEN" secret:"true" doc:"the token for it, from refund-ledgerd token create"`
-	RESTTimeout      string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one call, retries and look-ups included; below 5s it may be too short to be sure that nothing happened"`
+	RESTTimeout      string `env:"LEDGER_REST_TIMEOUT" envDefault:"10s" doc:"how long the service may take for one look-up or one write, retries included; a tool may need several of them. Below 5s it may be too short to be sure that nothing happened"`
 	DefaultCurrency  string `env:"LEDGER_DEFAULT_CURRENCY" doc:"what invoices of the service are in that come without a currency, such as USD; without it they are refused"`
 	TolerancePercent string `env:"PAYABLES_PRICE_TOLERANCE_PERCENT" envDefault:"2" doc:"how far an invoiced unit price may differ from the ordered one, in percent: 0 to 1000, at most 6 decimals"`
 	ToleranceMinor   string `env:"PAYABLES_PRICE_TOLERANCE_MINOR" envDefault:"500" doc:"and at most by how many minor units (cents) for one unit; both must hold. With the backend rest those of the service count"`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -204,8 +205,13 @@ func decodeFacts(text string) ([]operation.Fact, error) {
 		}
 		facts = append(facts, operation.Fact{Name: n, Value: v})
 	}
-	_, err := d.Token() // the closing brace
-	return facts, err
+	if _, err := d.Token(); err != nil { // the closing brace
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("there is more after its facts")
+	}
+	return facts, nil
 }
 
 // ListEntries implements ports.Journal.

@@ -156,7 +156,7 @@ func FuzzFacts(f *testing.F) {
 }
 
 func TestFactsThatAreNone(t *testing.T) {
-	for _, text := range []string{"", "null", "[]", `{"a":1}`, `{"a":{}}`, `{"a":null}`, `{"a":"b"`} {
+	for _, text := range []string{`{"a":"b"}x`, `{"a":"b"} {}`, "", "null", "[]", `{"a":1}`, `{"a":{}}`, `{"a":null}`, `{"a":"b"`} {
 		if facts, err := decodeFacts(text); err == nil {
 			t.Errorf("%s became %q", text, facts)
 		}
