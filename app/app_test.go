@@ -423,6 +423,71 @@ func TestAVerificationFindsWhatWasChanged(t *testing.T) {
 	}
 }
 
+// What an operator corrected is compared with its entry too, and with what the
+// key says was asked.
+func TestAVerificationFindsChangedCorrections(t *testing.T) {
+	outcome := func(of string, change func(*ledger.Outcome)) func(ledger.Ref, ledger.Record) ledger.Record {
+		return func(_ ledger.Ref, r ledger.Record) ledger.Record {
+			if o, ok := r.(ledger.Outcome); ok && o.Command == of {
+				change(&o)
+				return o
+			}
+			return r
+		}
+	}
+	adjustment := func(change func(*customers.Adjustment)) func(ledger.Ref, ledger.Record) ledger.Record {
+		return outcome(customers.AdjustName, func(o *ledger.Outcome) {
+			a := o.Answer.(customers.Adjustment)
+			change(&a)
+			o.Answer = a
+		})
+	}
+	reversal := func(change func(*refunds.Reversal)) func(ledger.Ref, ledger.Record) ledger.Record {
+		return outcome(refunds.ReverseName, func(o *ledger.Outcome) {
+			r := o.Answer.(refunds.Reversal)
+			change(&r)
+			o.Answer = r
+		})
+	}
+	cent := must(decimal("0.01").In(must(money.ParseCurrency("USD"))))
+	for name, c := range map[string]struct {
+		record func(ledger.Ref, ledger.Record) ledger.Record
+		number int64
+	}{
+		"an adjustment's amount":       {adjustment(func(a *customers.Adjustment) { a.Change = cent }), 3},
+		"an adjustment's explanation":  {adjustment(func(a *customers.Adjustment) { a.Why = "forged" }), 3},
+		"an adjustment's balance":      {adjustment(func(a *customers.Adjustment) { a.Remaining = cent }), 3},
+		"an adjustment's time":         {adjustment(func(a *customers.Adjustment) { a.AdjustedAt = a.AdjustedAt.Add(time.Hour) }), 3},
+		"a reversal's amount":          {reversal(func(r *refunds.Reversal) { r.Amount = cent }), 4},
+		"a reversal's reason":          {reversal(func(r *refunds.Reversal) { r.Reason = must(refunds.ParseReason("Another reason")) }), 4},
+		"a reversal's refund":          {reversal(func(r *refunds.Reversal) { r.Refund++ }), 4},
+		"a reversal's balance":         {reversal(func(r *refunds.Reversal) { r.Remaining = cent }), 4},
+		"an answer of another kind":    {outcome(refunds.ReverseName, func(o *ledger.Outcome) { o.Answer = customers.Imported{} }), 4},
+		"what a refund's key is for":   {outcome(refunds.TriggerName, func(o *ledger.Outcome) { o.Fingerprint[0]++ }), 2},
+		"what a reversal's key is for": {outcome(refunds.ReverseName, func(o *ledger.Outcome) { o.Fingerprint[0]++ }), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApp(t, customer(1, "10", "USD", customers.Active))
+			if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("4"), damaged); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.AdjustCustomer(t.Context(), call(operator, ""), id(1), decimal("5"), "found in an audit"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.ReverseRefund(t.Context(), call(operator, ""), id(1), 2, damaged); err != nil {
+				t.Fatal(err)
+			}
+			holds(t, a)
+			lies := lyingLedger{a.Ledger.(*memory.Store), c.record, func(e journal.Entry) journal.Entry { return e }}
+			a.Ledger, a.Journal = lies, lies
+			v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+			if err != nil || v.Broken == nil || v.Broken.Number != c.number || v.Broken.Why == "" {
+				t.Errorf("it finds %+v, %v", v.Broken, err)
+			}
+		})
+	}
+}
+
 func TestAVerificationIsBounded(t *testing.T) {
 	a := newApp(t, customer(1, "10", "USD", customers.Active), customer(2, "10", "USD", customers.Active))
 	_, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 1)

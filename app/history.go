@@ -10,6 +10,7 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -177,17 +178,46 @@ func (v *verifier) vendors(ctx context.Context) error {
 	}
 }
 
-// account verifies one account and the refunds on record.
+// account verifies one account and what its entries made beside: refunds,
+// reversals and adjustments. What stands under a key is the record that is kept.
 func (v *verifier) account(ctx context.Context, account customers.Account) error {
 	v.Customers++
 	history := customers.NewHistory(account)
 	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
-		return refunds.RefOf(account.ID, e.Number()), e.Command() == refunds.TriggerName
+		switch e.Command() {
+		case refunds.TriggerName:
+			return refunds.RefOf(account.ID, e.Number()), true
+		case refunds.ReverseName, customers.AdjustName:
+			return outcomeRef(e), true
+		}
+		return ledger.Ref{}, false
 	}
 	return v.subject(ctx, account.ID.Subject(), account.Head, history, beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
-		r, there := ledger.Get[refunds.Refund](view, ref)
-		return refunds.Verify(r, there, e, history.Balance())
+		o, _ := ledger.Get[ledger.Outcome](view, outcomeRef(e))
+		// What was asked is in these entries word for word.
+		if o.Fingerprint != operation.FingerprintOf(e.Command(), e.Facts()) {
+			return broken(e, "the outcome under its operation key is that of another request")
+		}
+		if e.Command() == refunds.TriggerName {
+			r, there := ledger.Get[refunds.Refund](view, ref)
+			return refunds.Verify(r, there, e, history.Balance())
+		}
+		made, ok := o.Answer.(interface {
+			Verify(journal.Entry, money.Amount) error
+		})
+		if !ok {
+			return broken(e, "the outcome under its operation key answers with another record")
+		}
+		return made.Verify(e, history.Balance())
 	})
+}
+
+func outcomeRef(e journal.Entry) ledger.Ref {
+	return ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key)
+}
+
+func broken(e journal.Entry, why string) error {
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
 }
 
 // vendor verifies one vendor, its documents and the decisions on record. The
@@ -257,8 +287,8 @@ func (v *verifier) subject(ctx context.Context, s journal.Subject, head journal.
 		}
 		var refs []ledger.Ref
 		for _, e := range page {
-			refs = append(refs, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
-			if ref, ok := beside(e); ok {
+			refs = append(refs, outcomeRef(e))
+			if ref, ok := beside(e); ok && ref.Kind != ledger.OutcomeKind {
 				refs = append(refs, ref)
 			}
 		}
@@ -287,18 +317,18 @@ func (v *verifier) subject(ctx context.Context, s journal.Subject, head journal.
 // outcomeOf compares an entry with the outcome under its operation's key, which
 // keeps the operation from happening twice.
 func outcomeOf(view ledger.View, e journal.Entry) error {
-	o, ok := ledger.Get[ledger.Outcome](view, ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key))
+	o, ok := ledger.Get[ledger.Outcome](view, outcomeRef(e))
 	switch {
 	case !ok:
-		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "there is no outcome under its operation key"}
+		return broken(e, "there is no outcome under its operation key")
 	case o.Operation != e.Operation() || o.Command != e.Command():
-		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key is another operation's"}
+		return broken(e, "the outcome under its operation key is another operation's")
 	}
 	if r, ok := o.Answer.(refunds.Refund); ok && r.ID != e.Operation().ID {
-		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key answers with another refund"}
+		return broken(e, "the outcome under its operation key answers with another refund")
 	}
 	if d, ok := o.Answer.(payables.Decision); ok && d.ID != e.Operation().ID {
-		return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the outcome under its operation key answers with another decision"}
+		return broken(e, "the outcome under its operation key answers with another decision")
 	}
 	return nil
 }

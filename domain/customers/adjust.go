@@ -2,6 +2,7 @@ package customers
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,6 +58,23 @@ func (c Adjust) Facts() []operation.Fact {
 		{Name: "currency", Value: c.Change.Currency().String()},
 		{Name: "why", Value: c.Why},
 	}
+}
+
+// Verify compares the record of an adjustment with the entry that booked it and
+// the balance after that entry. It returns a [*journal.Broken] if it differs.
+func (a Adjustment) Verify(e journal.Entry, balance money.Amount) error {
+	why := ""
+	switch op := e.Operation(); {
+	case a.ID != op.ID || !a.AdjustedAt.Equal(op.At) || a.Number != e.Number():
+		why = "the adjustment on record has another id, time or number"
+	case a.Remaining != balance:
+		why = "the adjustment on record left another balance"
+	case !slices.Equal(Adjust{a.Customer, a.Change, a.Why}.Facts(), e.Facts()):
+		why = "the adjustment on record has another amount or explanation"
+	default:
+		return nil
+	}
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
 }
 
 // Reads names the account.

@@ -2,6 +2,7 @@ package refunds
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -69,6 +70,25 @@ func (c Reverse) Reads() []ledger.Ref {
 		c.Customer.Ref(), RefOf(c.Customer, c.Refund),
 		ledger.EntryRef(c.Customer.Subject(), c.Refund), ReversalRef(c.Customer, c.Refund),
 	}
+}
+
+// Verify compares the record of a reversal with the entry that booked it and the
+// balance after that entry. It returns a [*journal.Broken] if it differs.
+func (r Reversal) Verify(e journal.Entry, balance money.Amount) error {
+	why := ""
+	switch op := e.Operation(); {
+	case r.ID != op.ID || !r.ReversedAt.Equal(op.At) || r.Number != e.Number():
+		why = "the reversal on record has another id, time or number"
+	case r.Remaining != balance:
+		why = "the reversal on record left another balance"
+	case !slices.Equal(Reverse{r.Customer, r.Refund, r.Reason}.Facts(), e.Facts()):
+		why = "the reversal on record is of another refund, or for another reason"
+	case !slices.Contains(e.Postings(), journal.Posting{Account: journal.PaidOut, Side: journal.Debit, Amount: r.Amount}):
+		why = "the reversal on record has another amount"
+	default:
+		return nil
+	}
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
 }
 
 // Decide refuses NotFound customer_not_found or refund_not_found, and Conflict
