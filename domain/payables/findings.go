@@ -23,12 +23,14 @@ var (
 	DuplicateInvoice = Code{"DUPLICATE_INVOICE", true}
 	// NoLines: the invoice has no lines.
 	NoLines = Code{"NO_LINES", true}
-	// VendorMismatch: the order, or the invoice credited, is another vendor's.
+	// VendorMismatch: the order, or the invoice credited, is another vendor's. A
+	// credit note that is approved all the same credits nothing of that invoice.
 	VendorMismatch = Code{"VENDOR_MISMATCH", true}
 	// CurrencyMismatch: the order, or the invoice credited, is in another
 	// currency. Prices and freight are not compared then.
 	CurrencyMismatch = Code{"CURRENCY_MISMATCH", true}
-	// MissingPO: the invoice names no order, or one that is not known.
+	// MissingPO: the invoice names no order, or one that is not known. One that is
+	// approved all the same is billed on no order, also not on one that comes later.
 	MissingPO = Code{"MISSING_PO", true}
 	// UnknownPOLine: a line names no line of the order.
 	UnknownPOLine = Code{"UNKNOWN_PO_LINE", true}

@@ -460,8 +460,12 @@ func (m *matcher) total() {
 // creditCap compares a credit note with what is left of the invoice it credits:
 // its total, and of each line the quantity that was billed. Only what has been
 // approved can be credited. Totals are compared only in a currency that both say.
+// A note of another vendor credits nothing of it; see [giveBack].
 func (m *matcher) creditCap(c *Invoice) {
 	note := m.invoice
+	if note.Vendor != c.Vendor {
+		return
+	}
 	of := []InvoiceID{c.ID}
 	limit := money.FromMinor(0, c.Currency)
 	if c.Status == Approved {
@@ -480,7 +484,7 @@ func (m *matcher) creditCap(c *Invoice) {
 		}
 	}
 	o := m.facts.Order
-	if o == nil || note.Status == Approved {
+	if o == nil || note.Status == Approved || c.Status == Approved && !c.consumed() {
 		return
 	}
 	billed, credited := claims(*c, o), creditedOn(*c, o)

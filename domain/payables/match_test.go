@@ -285,6 +285,11 @@ func TestMatch(t *testing.T) {
 		{"of an invoice that is not approved", usd10("1 1 EA 10.00").but(credits(func(i *payables.Invoice) { i.Status = payables.OnHold }, "1 10 EA 10.00")), []string{"CREDIT_EXCEEDS_INVOICE 10|0", "CREDIT_EXCEEDS_INVOICE:1 1|0"}},
 		{"prices, units, charges and receipts do not count", with(order(usd, "1 10 EA 10.00"), invoice(usd, "1 1 kg 99.00", "7 1 EA 0.50"), credits(nil, "1 10 EA 10.00"), freight("0.50")), nil},
 		{"by another vendor", usd10("1 1 EA 10.00").but(credits(func(i *payables.Invoice) { i.Vendor = bolt }, "1 10 EA 10.00")), []string{"VENDOR_MISMATCH ACME|BOLT"}},
+		{"by another vendor, of more than the invoice", usd10("1 11 EA 10.00").but(credits(func(i *payables.Invoice) { i.Vendor = bolt }, "1 10 EA 10.00")), []string{"VENDOR_MISMATCH ACME|BOLT"}},
+		{"goods of an invoice that was approved before its order was there", usd10("1 10 EA 10.00").but(credits(func(i *payables.Invoice) {
+			credited("0", "10")(i)
+			i.Decision = &payables.Decision{Findings: []payables.Finding{{Code: payables.MissingPO}}}
+		}, "1 10 EA 10.00")), nil},
 		{"in another currency than the invoice, though it is the order's",
 			with(order(usd, "1 10 EA 10.00 received=10"), invoice(usd, "1 10 EA 100.00"), credits(func(i *payables.Invoice) {
 				*i = as(invoice(currency("EUR"), "1 10 EA 10.00"), "INV-0900", "A-0900")

@@ -195,7 +195,7 @@ func settle(i Invoice, v Vendor, f Facts, m Matched, r Request, a Authority, op 
 		if i.Document == Bill {
 			out.Order, err = consume(i, f.Order)
 		} else {
-			out.Order, out.Credited, err = giveBack(i, f)
+			out.Order, out.Credited = giveBack(i, f)
 		}
 		if err != nil {
 			return Verdict{}, err
@@ -281,45 +281,68 @@ func consume(i Invoice, o *Order) (*Order, error) {
 }
 
 // giveBack returns the order and the credited invoice after the credit note is
-// approved. A note that names no invoice gives back money only. Of a line not
-// more is given back than was billed there and is not given back yet; see
-// [givenBack].
-func giveBack(note Invoice, f Facts) (*Order, *Invoice, error) {
-	if f.Credited == nil {
-		return nil, nil, nil
+// approved, nil for what it leaves as it is. A note that names no invoice, or one
+// of another vendor, gives back money only: so what is credited on an invoice
+// follows from the history of its own vendor. It may panic with errTooFine; see
+// [exact].
+func giveBack(note Invoice, f Facts) (*Order, *Invoice) {
+	if f.Credited == nil || f.Credited.Vendor != note.Vendor {
+		return nil, nil
 	}
-	invoice := f.Credited.withLines()
+	invoice, back := credit(note, *f.Credited, f.Order)
+	if back == nil {
+		return nil, &invoice
+	}
+	order := f.Order.withLines()
+	for at, q := range back {
+		order.Lines[at].Billed = order.Lines[at].Billed.minus(q)
+	}
+	return &order, &invoice
+}
+
+// credit returns the invoice after the credit note on it is approved, and what
+// that gives back of each line of the order, nil if the invoice has used up
+// nothing of one. Of a line not more is given back than was billed there and is
+// not given back yet; see [givenBack]. It may panic with errTooFine; see [exact].
+func credit(note, invoice Invoice, o *Order) (Invoice, []Ratio) {
+	invoice = invoice.withLines()
 	if note.Currency == invoice.Currency {
 		all, err := add(invoice.Credited, note.Total)
 		if err != nil {
-			return nil, nil, errTooFine
+			panic(errTooFine)
 		}
 		invoice.Credited = all
 	}
-	if f.Order == nil || invoice.Status != Approved {
-		return nil, &invoice, nil
+	if o == nil || !invoice.consumed() {
+		return invoice, nil
 	}
-	order := f.Order.withLines()
-	back := givenBack(note, invoice, &order)
+	rest, back := givenBack(note, invoice, o), make([]Ratio, len(o.Lines))
 	for n := range invoice.Lines {
 		l := &invoice.Lines[n]
-		at := order.find(l.OrderLine)
-		if at < 0 || back[at].Sign() == 0 {
+		at := o.find(l.OrderLine)
+		if at < 0 || rest[at].Sign() == 0 {
 			continue
 		}
-		c, known := order.Lines[at].in(l.Unit)
+		c, known := o.Lines[at].in(l.Unit)
 		if !known {
 			continue
 		}
-		q := back[at]
+		q := rest[at]
 		if left := l.Quantity.in(c).minus(l.Credited); q.Cmp(left) > 0 {
 			q = left
 		}
-		back[at] = back[at].minus(q)
+		rest[at] = rest[at].minus(q)
 		l.Credited = l.Credited.plus(q)
-		order.Lines[at].Billed = order.Lines[at].Billed.minus(q)
+		back[at] = back[at].plus(q)
 	}
-	return &order, &invoice, nil
+	return invoice, back
+}
+
+// consumed reports whether the approval of a bill has used its order up. An
+// order that came in later was not there to be.
+func (i Invoice) consumed() bool {
+	missing := i.Decision != nil && slices.ContainsFunc(i.Decision.Findings, func(f Finding) bool { return f.Code == MissingPO })
+	return i.Status == Approved && !missing
 }
 
 // RouteName is the name of the command [Route].
