@@ -14,6 +14,7 @@ import (
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // MaxPage is the most rows that one page of a list may have.
@@ -95,8 +96,10 @@ type Verification struct {
 
 // VerifyLedger recomputes the chain, the postings and the balances of one
 // customer, or of all and of all vendors if id is the zero value, and compares
-// each refund, each decision and each document on record with its entry. More than most entries are refused as POLICY_VIOLATION
-// too_many_entries; most 0 is no bound, neither of entries nor of time.
+// each refund, each decision and each document on record with its entry. Of
+// vendors it adds up again what was received, billed and credited. More than most
+// entries are refused as POLICY_VIOLATION too_many_entries; most 0 is no bound,
+// neither of entries nor of time.
 func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return Verification{}, err
@@ -228,6 +231,16 @@ func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 	if err := v.subject(ctx, vendor.ID.Subject(), vendor.Head, h, h.Beside, h.Compare); err != nil || v.Broken != nil {
 		return err
 	}
+	for _, part := range []func(context.Context, payables.Vendor, *payables.History) error{v.states, v.credits, v.billed} {
+		if err := part(ctx, vendor, h); err != nil || v.Broken != nil {
+			return v.found(err)
+		}
+	}
+	return nil
+}
+
+// states compares what follows from the entries of a vendor alone.
+func (v *verifier) states(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
 	for _, part := range []struct {
 		refs    func() []ledger.Ref
 		compare func(ledger.View, ledger.Ref) error
@@ -237,17 +250,141 @@ func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 			if err != nil {
 				return err
 			}
-			if now, err := v.app.vendor(ctx, v.tenant, vendor.ID); err != nil || now.Head != vendor.Head {
+			if same, err := v.stands(ctx, vendor); err != nil || !same {
 				return err
 			}
 			for _, ref := range page {
 				if err := part.compare(view, ref); err != nil {
-					return v.found(err)
+					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// stands reports whether the vendor is still as it was read at first.
+func (v *verifier) stands(ctx context.Context, vendor payables.Vendor) (bool, error) {
+	now, err := v.app.vendor(ctx, v.tenant, vendor.ID)
+	return now.Head == vendor.Head, err
+}
+
+// credits compares what is credited on the invoices of a vendor with its credit
+// notes.
+func (v *verifier) credits(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
+	for _, ref := range h.Credited() {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, ref)
+		if err != nil {
+			return err
+		}
+		c, err := h.Crediting(view, ref)
+		if err != nil {
+			return err
+		}
+		for page := range slices.Chunk(c.Notes(), statesPage) {
+			reads := page
+			if c.Order() != (payables.OrderID{}) {
+				reads = append(slices.Clip(page), c.Order().Ref())
+			}
+			view, err := v.app.Ledger.Load(ctx, v.tenant, reads...)
+			if err != nil {
+				return err
+			}
+			for _, note := range page {
+				if err := c.Add(view, note); err != nil {
+					return err
+				}
+			}
+		}
+		if same, err := v.stands(ctx, vendor); err != nil || !same {
+			return err
+		}
+		if err := c.Compare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// billed compares what is billed on the orders of a vendor with the approved
+// invoices that name them, whoever's they are.
+func (v *verifier) billed(ctx context.Context, _ payables.Vendor, h *payables.History) error {
+	for page := range slices.Chunk(h.Orders(), statesPage) {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+		if err != nil {
+			return err
+		}
+		for _, ref := range page {
+			sum, err := v.sum(ctx, h, view, ref)
+			if err != nil {
+				return err
+			}
+			if sum.Compare(view) == nil {
+				continue
+			}
+			if err := v.billedAtOnce(ctx, h, ref, sum); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readings is how often an order is read that is decided about meanwhile.
+const readings = 3
+
+// billedAtOnce compares what is billed on an order with its invoices if nothing is
+// decided about it between one sum of them and the next.
+func (v *verifier) billedAtOnce(ctx context.Context, h *payables.History, order ledger.Ref, sum *payables.Billing) error {
+	for range readings {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, order)
+		if err != nil {
+			return err
+		}
+		again, err := v.sum(ctx, h, view, order)
+		if err != nil {
+			return err
+		}
+		if again.Same(sum) {
+			return sum.Compare(view)
+		}
+		sum = again
+	}
+	return nil
+}
+
+// sum adds up the approved invoices that name an order.
+func (v *verifier) sum(ctx context.Context, h *payables.History, view ledger.View, order ledger.Ref) (*payables.Billing, error) {
+	sum, err := h.Billing(view, order)
+	if err != nil {
+		return nil, err
+	}
+	after := ""
+	for {
+		page, err := v.app.Payables.ListInvoices(ctx, v.tenant, ports.InvoiceFilter{Order: sum.Order(), Status: payables.Approved}, after, statesPage)
+		if err != nil || len(page) == 0 {
+			return sum, err
+		}
+		var refs []ledger.Ref
+		for _, i := range page {
+			refs = append(refs, i.Ref())
+		}
+		view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
+		if err != nil {
+			return nil, err
+		}
+		for _, ref := range refs {
+			if i, ok := ledger.Get[payables.Invoice](view, ref); ok {
+				if err := sum.Add(i); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if len(page) < statesPage {
+			return sum, nil
+		}
+		after = page[len(page)-1].ID.String()
+	}
 }
 
 // statesPage is how many documents are read at once: each may have thousands of

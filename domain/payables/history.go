@@ -11,20 +11,29 @@ import (
 
 // History recomputes a vendor from its entries: start one for the vendor as it
 // is on record, add every entry in order with the document that it is about,
-// then ask whether the result is what the records say.
+// then ask whether the result is what the records say. What is billed on its
+// orders and credited on its invoices is added up beside; see [Billing] and
+// [Crediting].
 type History struct {
 	record, rebuilt Vendor
 
 	receipts map[OrderID][]Receipt // of each order, as they came
 	decided  map[InvoiceID]int64   // the number of the last decision, 0 for none
 	states   []ledger.Ref          // the orders and invoices, as they came
+	orders   []ledger.Ref
+	credits  map[InvoiceID]InvoiceID    // of each credit note, the invoice of the vendor that it names
+	notes    map[InvoiceID][]ledger.Ref // of each invoice, those that were approved, in this order
+	noted    []ledger.Ref               // the invoices that have notes, as they came
 	claims   map[ledger.Ref][]Claimed
 	numbers  []ledger.Ref // of claims, as they came
 }
 
 // NewHistory starts the history of the vendor v, as it is on record.
 func NewHistory(v Vendor) *History {
-	return &History{record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}, claims: map[ledger.Ref][]Claimed{}}
+	return &History{
+		record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{},
+		credits: map[InvoiceID]InvoiceID{}, notes: map[InvoiceID][]ledger.Ref{}, claims: map[ledger.Ref][]Claimed{},
+	}
 }
 
 // Head returns the last entry added.
@@ -71,7 +80,7 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 	case VendorKind:
 		return document[Vendor](view, ref, e)
 	case OrderKind:
-		h.states = append(h.states, ref)
+		h.states, h.orders = append(h.states, ref), append(h.orders, ref)
 		return document[Order](view, ref, e)
 	case ReceiptKind:
 		if r, ok := ledger.Get[Receipt](view, ref); ok {
@@ -82,6 +91,9 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		h.states = append(h.states, ref)
 		i, ok := ledger.Get[Invoice](view, ref)
 		if ok {
+			if _, own := h.decided[i.Credits]; own {
+				h.credits[i.ID] = i.Credits
+			}
 			h.decided[i.ID] = 0
 		}
 		if len(i.Synthesised) > 0 {
@@ -91,6 +103,12 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 	}
 	d, there := ledger.Get[Decision](view, ref)
 	h.decided[d.Invoice] = d.Number
+	if credited, ok := h.credits[d.Invoice]; ok && d.Action == Approve {
+		if h.notes[credited] == nil {
+			h.noted = append(h.noted, credited.Ref())
+		}
+		h.notes[credited] = append(h.notes[credited], d.Invoice.Ref())
+	}
 	return d.Verify(there, e)
 }
 
@@ -132,11 +150,19 @@ func (h *History) broken(why string) error {
 // the invoices of the vendor.
 func (h *History) States() []ledger.Ref { return h.states }
 
+// Orders names the orders of the vendor, of each of which [History.Billing] adds
+// up what is billed.
+func (h *History) Orders() []ledger.Ref { return h.orders }
+
+// Credited names the invoices on which [History.Crediting] credits the vendor's
+// notes again, under the condition of [History.CompareState].
+func (h *History) Credited() []ledger.Ref { return h.noted }
+
 // CompareState compares one of the [History.States] with what follows from the
 // entries: what was received on an order, and the status and last decision of
-// an invoice. It holds only if the vendor's head is still the one that the
-// history was started with after the record was read. What is billed on an order
-// follows from the invoices of other vendors too and is not compared.
+// an invoice, and that nothing is credited on one without approved credit notes.
+// It holds only if the vendor's head is still the one that the history was
+// started with after the record was read.
 func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	if ref.Kind == OrderKind {
 		o, ok := ledger.Get[Order](view, ref)
@@ -178,6 +204,9 @@ func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	case d == nil && (last != 0 || i.Status != Open),
 		d != nil && (d.Number != last || d.Invoice != i.ID || d.Vendor != i.Vendor || d.Action.Status() != i.Status):
 		return h.broken("the status of the invoice " + ref.ID + " is not that of its last decision")
+	}
+	if h.notes[i.ID] == nil {
+		return h.credited(i, i.uncredited())
 	}
 	return nil
 }

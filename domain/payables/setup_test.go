@@ -38,6 +38,7 @@ var (
 	bolt   = must(payables.ParseVendorID("BOLT"))
 	po1    = must(payables.ParseOrderID("PO-1"))
 	po2    = must(payables.ParseOrderID("PO-2"))
+	po3    = must(payables.ParseOrderID("PO-3"))
 	widget = must(payables.ParseSKU("WIDGET"))
 	march1 = must(payables.ParseDate("2026-03-01"))
 	now    = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -250,6 +251,40 @@ func (b *books) verify(id payables.VendorID) error {
 	}
 	for _, ref := range h.Numbers() {
 		if err := h.CompareNumber(at(ref), ref); err != nil {
+			return err
+		}
+	}
+	for _, ref := range h.Credited() {
+		c, err := h.Crediting(at(ref), ref)
+		if err != nil {
+			return err
+		}
+		for _, note := range c.Notes() {
+			view := at(note)
+			if o := c.Order(); o != (payables.OrderID{}) {
+				view.Put(o.Ref(), b.records[o.Ref()])
+			}
+			if err := c.Add(view, note); err != nil {
+				return err
+			}
+		}
+		if err := c.Compare(); err != nil {
+			return err
+		}
+	}
+	for _, ref := range h.Orders() {
+		sum, err := h.Billing(at(ref), ref)
+		if err != nil {
+			return err
+		}
+		for _, r := range b.records {
+			if i, ok := r.(payables.Invoice); ok {
+				if err := sum.Add(i); err != nil {
+					return err
+				}
+			}
+		}
+		if err := sum.Compare(at(ref)); err != nil {
 			return err
 		}
 	}

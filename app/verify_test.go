@@ -1,0 +1,240 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/refundledger/refundledger/adapters/memory"
+	"github.com/refundledger/refundledger/app"
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// billing is a ledger with an order of 100 EA at 10.00 that were received, and
+// bills of one each, with a credit note on each: see bill and note.
+func billing(t *testing.T, bills int) (*app.App, *asked) {
+	t.Helper()
+	a, w := payablesApp(t)
+	s := &asked{Store: w.Store}
+	a.Ledger, a.Payables, a.Journal = s, s, s
+	operator := call(must(access.NewPrincipal(tenant, "op", access.Human, access.ScopesOf(access.ControlRules), access.Pro, "")), "")
+	usd := must(money.ParseCurrency("USD"))
+	none, ten := money.FromMinor(0, usd), money.FromMinor(10_00, usd)
+	ea, day := must(payables.ParseUnit("EA")), must(payables.ParseDate("2026-03-01"))
+	v := payables.Vendor{ID: must(payables.ParseVendorID("V-1")), Name: "Acme"}
+	o := payables.Order{ID: must(payables.ParseOrderID("PO-1")), Vendor: v.ID, Currency: usd, FreightLimit: none, Lines: []payables.OrderLine{
+		{Line: 1, SKU: must(payables.ParseSKU("W")), Unit: ea, Quantity: must(payables.ParseQuantity("100")), UnitPrice: ten},
+	}}
+	r := payables.Receipt{ID: must(payables.ParseReceiptID("GR-1")), Order: o.ID, Movement: payables.Received, ReceivedAt: day, Lines: []payables.ReceiptLine{
+		{OrderLine: 1, Quantity: must(payables.ParseQuantity("100")), Unit: ea},
+	}}
+	var all, notes []payables.Invoice
+	for n := range bills {
+		i := payables.Invoice{
+			ID: bill(n), Number: must(payables.ParseNumber(fmt.Sprint("A-", n))), Document: payables.Bill, Vendor: v.ID, Order: o.ID, Currency: usd,
+			Tax: none, Freight: none, Total: ten, Date: day,
+			Lines: []payables.InvoiceLine{{Line: 1, OrderLine: 1, Unit: ea, Quantity: must(payables.ParseQuantity("1")), UnitPrice: ten, Amount: ten}},
+		}
+		all = append(all, i)
+		i.Document, i.Credits, i.ID, i.Order = payables.CreditNote, i.ID, note(n), payables.OrderID{}
+		notes = append(notes, i)
+	}
+	_, err := a.ImportVendors(t.Context(), operator, []payables.Vendor{v})
+	if err == nil {
+		_, err = a.ImportOrders(t.Context(), operator, []payables.Order{o})
+	}
+	if err == nil {
+		_, err = a.ImportReceipts(t.Context(), operator, []payables.Receipt{r})
+	}
+	if err == nil {
+		_, err = a.ImportInvoices(t.Context(), operator, append(all, notes...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, s
+}
+
+func bill(n int) payables.InvoiceID { return must(payables.ParseInvoiceID(fmt.Sprint("INV-", 5000+n))) }
+func note(n int) payables.InvoiceID { return must(payables.ParseInvoiceID(fmt.Sprint("INV-", 6000+n))) }
+
+func approve(t testing.TB, a *app.App, id payables.InvoiceID) {
+	t.Helper()
+	r := payables.Request{Invoice: id, Action: payables.Approve, Reason: payables.CleanMatch}
+	if _, _, _, err := a.RouteInvoice(t.Context(), call(agent, ""), r); err != nil {
+		t.Error(err)
+	}
+}
+
+// asked does something before it lists the invoices of an order, and shows
+// records that are not what was written.
+type asked struct {
+	*memory.Store
+	before func()
+	shows  func(ledger.Record) ledger.Record
+}
+
+func (s *asked) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {
+	if s.before != nil && f.Order.String() == "PO-1" {
+		s.before()
+	}
+	return s.Store.ListInvoices(ctx, t, f, after, limit)
+}
+
+func (s *asked) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	view, err := s.Store.Load(ctx, t, refs...)
+	if s.shows == nil || err != nil {
+		return view, err
+	}
+	for _, ref := range refs {
+		if o, ok := ledger.Get[ledger.Record](view, ref); ok {
+			view.Put(ref, s.shows(o))
+		}
+	}
+	return view, nil
+}
+
+// An order with more invoices than are read at once, and an invoice with more
+// credit notes, add up.
+func TestAVerificationAddsUpByThePage(t *testing.T) {
+	a, _ := billing(t, 100)
+	for n := range 100 {
+		approve(t, a, bill(n))
+	}
+	for n := range 40 {
+		approve(t, a, note(n))
+	}
+	operator := call(must(access.NewPrincipal(tenant, "op", access.Human, access.ScopesOf(access.ControlRules), access.Pro, "")), "")
+	i, err := a.Invoice(t.Context(), call(agent, ""), bill(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var more []payables.Invoice
+	for n := range 120 {
+		x := i.Invoice
+		x.ID, x.Number = must(payables.ParseInvoiceID(fmt.Sprint("INV-", 7000+n))), must(payables.ParseNumber(fmt.Sprint("C-", n)))
+		cent := money.FromMinor(1, x.Currency)
+		x.Document, x.Credits, x.Order, x.Lines, x.Tax, x.Total = payables.CreditNote, bill(99), payables.OrderID{}, nil, cent, cent
+		more = append(more, x)
+	}
+	for n := range 40 { // of what was given back
+		x := i.Invoice
+		x.ID, x.Number = must(payables.ParseInvoiceID(fmt.Sprint("INV-", 8000+n))), must(payables.ParseNumber(fmt.Sprint("D-", n)))
+		more = append(more, x)
+	}
+	if _, err := a.ImportInvoices(t.Context(), operator, more); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range more {
+		approve(t, a, x.ID)
+	}
+	holds(t, a)
+}
+
+// What is decided while it reads does not make it find something, and what is
+// wrong is found beside.
+func TestAVerificationWhileInvoicesAreDecided(t *testing.T) {
+	a, s := billing(t, 40)
+	for n := range 3 {
+		approve(t, a, bill(n))
+	}
+	next := 3
+	once := func() { s.before = nil; approve(t, a, bill(next)); next++ }
+	s.before = once
+	holds(t, a)
+	s.before = func() { once(); s.before = once } // while it reads the second time, too
+	holds(t, a)
+	s.before = func() { approve(t, a, bill(next)); next++ } // whenever it reads
+	holds(t, a)
+	s.before = once
+	s.shows = func(r ledger.Record) ledger.Record {
+		if o, ok := r.(payables.Order); ok && o.ID.String() == "PO-1" {
+			o.Lines = append([]payables.OrderLine{}, o.Lines...)
+			o.Lines[0].Billed = payables.Ratio{}
+			return o
+		}
+		return r
+	}
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0)
+	if err != nil || v.Broken == nil || !strings.Contains(v.Broken.Why, "is on record as billed") {
+		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+}
+
+// Verifications beside approvals and credit notes of many find nothing.
+func TestVerificationsBesideDecisions(t *testing.T) {
+	const bills, clients = 60, 4
+	a, _ := billing(t, bills)
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for n := c; n < bills; n += clients {
+				approve(t, a, bill(n))
+				approve(t, a, note(n))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		holds(t, a)
+	}
+}
+
+// What is billed and credited on record is compared with the documents.
+func TestAVerificationFindsWhatWasBilledAndCredited(t *testing.T) {
+	order := func(change func(*payables.Order)) func(ledger.Record) ledger.Record {
+		return func(r ledger.Record) ledger.Record {
+			if o, ok := r.(payables.Order); ok && o.ID.String() == "PO-1" {
+				o.Lines = append([]payables.OrderLine{}, o.Lines...)
+				change(&o)
+				return o
+			}
+			return r
+		}
+	}
+	invoice := func(id payables.InvoiceID, change func(*payables.Invoice)) func(ledger.Record) ledger.Record {
+		return func(r ledger.Record) ledger.Record {
+			if i, ok := r.(payables.Invoice); ok && i.ID == id {
+				i.Lines = append([]payables.InvoiceLine{}, i.Lines...)
+				change(&i)
+				return i
+			}
+			return r
+		}
+	}
+	usd := must(money.ParseCurrency("USD"))
+	two := must(payables.RestoreRatio(2, 1))
+	for says, shows := range map[string]func(ledger.Record) ledger.Record{
+		"of line 1 of the order PO-1 0 is on record as billed":               order(func(o *payables.Order) { o.Lines[0].Billed = payables.Ratio{} }),
+		"of the order PO-1 1.00 USD is on record as freight billed":          order(func(o *payables.Order) { o.FreightBilled = money.FromMinor(100, usd) }),
+		"of the invoice INV-5000 0.00 USD is on record as credited":          invoice(bill(0), func(i *payables.Invoice) { i.Credited = money.FromMinor(0, usd) }),
+		"of line 1 of the invoice INV-5000 2 is on record as credited":       invoice(bill(0), func(i *payables.Invoice) { i.Lines[0].Credited = two }),
+		"of the invoice INV-5001 0.01 USD is on record as credited":          invoice(bill(1), func(i *payables.Invoice) { i.Credited = money.FromMinor(1, usd) }),
+		"of line 1 of the invoice INV-5002 2 is on record as credited":       invoice(bill(2), func(i *payables.Invoice) { i.Lines[0].Credited = two }),
+		"of the invoice INV-6000 0.01 USD is on record as credited, its app": invoice(note(0), func(i *payables.Invoice) { i.Credited = money.FromMinor(1, usd) }),
+	} {
+		a, s := billing(t, 3)
+		approve(t, a, bill(0))
+		approve(t, a, bill(1))
+		approve(t, a, note(0))
+		holds(t, a)
+		s.shows = shows
+		v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0)
+		if err != nil || v.Broken == nil || !strings.Contains(v.Broken.Why, says) {
+			t.Errorf("%s: it finds %v, %v", says, v.Broken, err)
+		}
+	}
+}
