@@ -2,6 +2,7 @@ package portstest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -526,6 +527,28 @@ func decisionLaws(law add) {
 		w.mustDecide("INV-1004", "approve", "CLEAN_MATCH")
 		w.provedPayables()
 	})
+
+	law("a credit note of another vendor moves nothing of the invoice that it names", func(w world) {
+		w.stocked("1 10 EA 10.00")
+		bill := billOf("INV-1001", "A-1", w.order(po1), "1 10 EA 10.00")
+		note := noteOf("INV-1002", "A-1", bill, "1 4 EA 10.00")
+		note.Vendor = bolt
+		w.bring(documents{vendors: []payables.Vendor{{ID: bolt, Name: "Bolt KG"}}, invoices: []payables.Invoice{bill, note}})
+		w.mustDecide("INV-1001", "approve", "CLEAN_MATCH")
+		before := w.invoice(bill.ID)
+		_, err := w.do(key(), w.route("INV-1002", "approve", "CLEAN_MATCH"))
+		w.wantFault(err, "POLICY_VIOLATION/blocking_findings")
+		cmd := w.route("INV-1002", "approve", "MANUAL_OVERRIDE")
+		cmd.Override, cmd.MayOverride, cmd.Note = true, true, must(payables.ParseNote("Bolt pays for Acme."))
+		w.done(cmd)
+		if after := w.invoice(bill.ID); !w.same(before, after) || w.order(po1).Lines[0].Billed != ratioOf("10") {
+			w.Errorf("it changed %+v into %+v, billed %s", before, after, w.order(po1).Lines[0].Billed)
+		}
+		if v := w.vendor(bolt); !slices.Equal(v.Balances, []money.Amount{cents(-40_00)}) {
+			w.Errorf("owed %v", v.Balances)
+		}
+		w.provedPayables()
+	})
 }
 
 func competingLaws(law add) {
@@ -795,9 +818,9 @@ func (w world) mustDecide(id, action, reason string) payables.Decision {
 }
 
 // provedPayables checks that each vendor's entries verify and add up to its
-// record, that each decision is the one its entry recorded, that what is owed is
-// what was approved less what was credited, and that nothing was billed beyond
-// what was received: no law's override does that.
+// record, its documents, their states and the decisions, that what is billed and
+// credited is what the documents come to, and that what is owed is what was
+// approved less what was credited.
 func (w world) provedPayables() {
 	w.Helper()
 	owed := map[payables.VendorID]map[money.Currency]*big.Int{}
@@ -828,15 +851,15 @@ func (w world) provedPayables() {
 			if e.Operation().Tenant != w.tenant {
 				w.Fatalf("entry %d of %s is of the tenant %s", e.Number(), v.ID, e.Operation().Tenant)
 			}
-			if e.Command() != payables.RouteName {
-				continue
-			}
-			d, there := get[payables.Decision](w, payables.DecisionRef(v.ID, e.Number()))
-			if err := d.Verify(there, e); err != nil {
+			ref, _ := h.Beside(e)
+			if err := h.Compare(w.views(ref), ref, e); err != nil {
 				w.Fatal(err)
 			}
 		}
 		if err := h.Close(); err != nil {
+			w.Fatal(err)
+		}
+		if err := w.recomputed(h); err != nil {
 			w.Fatal(err)
 		}
 		for _, b := range v.Balances {
@@ -855,6 +878,55 @@ func (w world) provedPayables() {
 			}
 		}
 	}
+}
+
+// recomputed compares the state of a vendor's documents with its history and with
+// each other.
+func (w world) recomputed(h *payables.History) error {
+	w.Helper()
+	var all []error
+	for _, ref := range h.States() {
+		all = append(all, h.CompareState(w.views(ref), ref))
+	}
+	for _, ref := range h.Numbers() {
+		all = append(all, h.CompareNumber(w.views(ref), ref))
+	}
+	for _, ref := range h.Credited() {
+		c, err := h.Crediting(w.views(ref), ref)
+		if err != nil {
+			return err
+		}
+		for _, note := range c.Notes() {
+			refs := []ledger.Ref{note}
+			if c.Order() != (payables.OrderID{}) {
+				refs = append(refs, c.Order().Ref())
+			}
+			all = append(all, c.Add(w.views(refs...), note))
+		}
+		all = append(all, c.Compare())
+	}
+	for _, ref := range h.Orders() {
+		view := w.views(ref)
+		sum, err := h.Billing(view, ref)
+		if err != nil {
+			return err
+		}
+		for _, i := range w.invoices(ports.InvoiceFilter{Order: sum.Order(), Status: payables.Approved}) {
+			all = append(all, sum.Add(w.invoice(i.ID)))
+		}
+		all = append(all, sum.Compare(view))
+	}
+	return errors.Join(all...)
+}
+
+// views loads records.
+func (w world) views(refs ...ledger.Ref) ledger.View {
+	w.Helper()
+	view, err := w.Load(w.ctx, w.tenant, refs...)
+	if err != nil {
+		w.Fatalf("Load(%v): %v", refs, err)
+	}
+	return view
 }
 
 // filters are all filters of few statuses, vendors, orders and currencies.
