@@ -52,7 +52,7 @@ func large(o options, on backend) side.Benchmark {
 	refundsSmall, refundsLarge := fmt.Sprintf("refunds at %d entries", smallEntries), fmt.Sprintf("refunds at %d entries", o.entries)
 	pageFew, pageMany := fmt.Sprintf("newest page of %d refunds", fewRefunds), fmt.Sprintf("newest page of %d refunds", manyRefunds)
 	pageMiddle := fmt.Sprintf("middle page of %d refunds", manyRefunds)
-	plan := load.Plan{Clients: 64, Customers: others, Warm: warm, For: o.time, Every: 1}
+	plan := load.Plan{Clients: 64, Customers: others, Warm: warm, For: o.time, Every: 1, Ordered: true}
 	small := func(ctx context.Context, _ load.Plan) (load.Ledger, error) {
 		p, err := on.fresh(ctx)
 		if err != nil {

@@ -28,10 +28,10 @@ func postgresBenchmarks(o options) []side.Benchmark {
 	d := &databases{server: o.postgres}
 	var rows []side.Row
 	for _, clients := range []int{1, 8, 64} {
-		p := load.Plan{Clients: clients, Warm: warm, For: o.time, Every: 1}
+		p := load.Plan{Clients: clients, Warm: warm, For: o.time, Every: 1, Ordered: true}
 		rows = slices.Concat(rows, refundRows("product", d.openProduct, p), refundRows(one, d.openFloor, p))
 		if clients > 1 {
-			rows = slices.Concat(rows, refundRows(bulk, d.openFloor, load.Plan{Clients: 1, Batch: clients, Warm: warm, For: o.time}))
+			rows = slices.Concat(rows, refundRows(bulk, d.openFloor, load.Plan{Clients: 1, Batch: clients, Warm: warm, For: o.time, Ordered: true}))
 		}
 	}
 	return []side.Benchmark{{

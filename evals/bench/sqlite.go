@@ -21,10 +21,10 @@ func sqliteBenchmarks(o options, dir string) []side.Benchmark {
 	f := files{dir}
 	var rows []side.Row
 	for _, clients := range []int{1, 8, 64} {
-		p := load.Plan{Clients: clients, Warm: warm, For: o.time, Every: 1}
+		p := load.Plan{Clients: clients, Warm: warm, For: o.time, Every: 1, Ordered: true}
 		rows = slices.Concat(rows, refundRows("product", f.openProduct, p), refundRows(one, f.openFloor, p))
 		if clients > 1 {
-			rows = slices.Concat(rows, refundRows(bulk, f.openFloor, load.Plan{Clients: 1, Batch: clients, Warm: warm, For: o.time}))
+			rows = slices.Concat(rows, refundRows(bulk, f.openFloor, load.Plan{Clients: 1, Batch: clients, Warm: warm, For: o.time, Ordered: true}))
 		}
 	}
 	return []side.Benchmark{{

@@ -61,9 +61,16 @@ type Plan struct {
 	// Every is at which of a client's calls the clock is read: 1 for all, more
 	// where reading it would be a good part of the call.
 	Every int
+	// Ordered keys come in one order, whatever client they are of, as those do
+	// that begin with the time: what is inserted into an index of them is the same
+	// for one client as for many. Else each client counts its own.
+	Ordered bool
 }
 
-var run atomic.Int64 // no two runs of the process share a key
+var (
+	run      atomic.Int64 // no two runs of the process share a key
+	sequence atomic.Int64 // of ordered keys
+)
 
 // Run makes the refunds on l and counts those acknowledged in a second. It is
 // an error if one fails, or if the accounts at the end say anything else than
@@ -98,7 +105,9 @@ func (p Plan) drive(ctx context.Context, l Ledger) (all tally, s side.Sample, er
 	var group sync.WaitGroup
 	for i := range clients {
 		c := &clients[i]
-		c.plan, c.prefix = p, prefix+strconv.Itoa(i)+"-"
+		if c.plan, c.prefix = p, prefix; !p.Ordered {
+			c.prefix += strconv.Itoa(i) + "-"
+		}
 		c.random = rand.New(rand.NewPCG(uint64(i), uint64(began.UnixNano())))
 		if p.Calls > 0 {
 			c.quota = max(1, p.Calls/p.Clients)
@@ -203,7 +212,11 @@ func (c *client) run(ctx context.Context, l Ledger, stop, counting *atomic.Bool)
 }
 
 func (c *client) next(n int) Refund {
-	r := Refund{Key: c.prefix + strconv.Itoa(n), Customer: 0, Minor: 1 + int64(n%MaxMinor)}
+	key := strconv.Itoa(n)
+	if c.plan.Ordered {
+		key = fmt.Sprintf("%016d", sequence.Add(1))
+	}
+	r := Refund{Key: c.prefix + key, Customer: 0, Minor: 1 + int64(n%MaxMinor)}
 	if c.plan.Customers != 1 {
 		r.Customer = c.random.IntN(cmp.Or(c.plan.Customers, Customers))
 	}
