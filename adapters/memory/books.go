@@ -110,9 +110,8 @@ func (b *books) history(s journal.Subject) *history {
 	return h
 }
 
-// apply books a change of records in those places, and calls booked before
-// anybody sees it.
-func (b *books) apply(c ledger.Change, all places, booked func()) {
+// apply books a change of records in those places.
+func (b *books) apply(c ledger.Change, all places) {
 	imported, isImport := c.Answer.(customers.Imported)
 	if isImport { // which is named by its operation, and was not named
 		all |= 1 << b.placeOf(imported.Ref())
@@ -134,7 +133,6 @@ func (b *books) apply(c ledger.Change, all places, booked func()) {
 		h := b.history(e.Subject())
 		h.entries = append(h.entries, e)
 	}
-	booked()
 }
 
 func (b *books) put(record ledger.Record) {

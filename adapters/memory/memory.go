@@ -77,31 +77,34 @@ func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Comma
 	case before != nil:
 		return before.Replay(cmd.Name(), fingerprint)
 	}
-	settled := false
-	defer func() {
-		if !settled {
-			b.keys.free(claimed)
-		}
-	}()
+	o, entries, err := b.run(ctx, op, cmd, facts, reads)
+	if err != nil {
+		b.keys.free(claimed)
+		return ledger.Outcome{}, err
+	}
+	o.Fingerprint = fingerprint
+	// Who sees the change before this and looks the key up waits for the claim.
+	b.keys.settle(claimed, o, entries)
+	return o, nil
+}
+
+// run decides and applies.
+func (b *books) run(ctx context.Context, op operation.Operation, cmd ledger.Command, facts []operation.Fact, reads []ledger.Ref) (ledger.Outcome, []journal.Entry, error) {
 	all := b.placesOf(reads)
 	b.decide(all)
 	defer b.decided(all)
 	if err := ctx.Err(); err != nil {
-		return ledger.Outcome{}, over(err)
+		return ledger.Outcome{}, nil, over(err)
 	}
 	change, err := ledger.Decide(cmd, b.view(op, facts, reads, all))
 	if err != nil {
-		return ledger.Outcome{}, err
+		return ledger.Outcome{}, nil, err
 	}
 	if err := placed(change); err != nil {
-		return ledger.Outcome{}, err
+		return ledger.Outcome{}, nil, err
 	}
-	o := ledger.Outcome{Operation: op, Command: cmd.Name(), Fingerprint: fingerprint, Answer: change.Answer}
-	b.apply(change, all, func() {
-		b.keys.settle(claimed, o, change.Entries)
-		settled = true
-	})
-	return o, nil
+	b.apply(change, all)
+	return ledger.Outcome{Operation: op, Command: cmd.Name(), Answer: change.Answer}, change.Entries, nil
 }
 
 // over is the fault for a call whose time was over before anything was decided.
