@@ -376,6 +376,8 @@ func TestAVerificationFindsWhatWasChanged(t *testing.T) {
 		"a balance": {account(func(a *customers.Account) {
 			a.Lots = []customers.Lot{{Name: customers.OpeningLot, Balance: must(decimal("99").In(a.Currency))}}
 		}), kept, 2},
+		"a name":                {account(func(a *customers.Account) { a.Name = "Mallory" }), kept, 2},
+		"an e-mail":             {account(func(a *customers.Account) { a.Email = "mallory@example.com" }), kept, 2},
 		"a time of creation":    {account(func(a *customers.Account) { a.CreatedAt = a.CreatedAt.Add(time.Hour) }), kept, 2},
 		"an amount of a refund": {refund(func(r *refunds.Refund) { r.Amount = must(decimal("1").In(r.Amount.Currency())) }), kept, 2},
 		"a reason of a refund":  {refund(func(r *refunds.Refund) { r.Reason = must(refunds.ParseReason("Another reason")) }), kept, 2},

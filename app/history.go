@@ -182,7 +182,8 @@ func (v *verifier) vendors(ctx context.Context) error {
 }
 
 // account verifies one account and what its entries made beside: refunds,
-// reversals and adjustments. What stands under a key is the record that is kept.
+// reversals and adjustments, and what was answered when it was opened. What stands
+// under a key is the record that is kept.
 func (v *verifier) account(ctx context.Context, account customers.Account) error {
 	v.Customers++
 	history := customers.NewHistory(account)
@@ -190,7 +191,7 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 		switch e.Command() {
 		case refunds.TriggerName:
 			return refunds.RefOf(account.ID, e.Number()), true
-		case refunds.ReverseName, customers.AdjustName:
+		case refunds.ReverseName, customers.AdjustName, customers.OpenName:
 			return outcomeRef(e), true
 		}
 		return ledger.Ref{}, false
@@ -204,6 +205,9 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 		if e.Command() == refunds.TriggerName {
 			r, there := ledger.Get[refunds.Refund](view, ref)
 			return refunds.Verify(r, there, e, history.Balance())
+		}
+		if opened, ok := o.Answer.(customers.Account); ok && e.Command() == customers.OpenName {
+			return history.CompareAnswer(opened)
 		}
 		made, ok := o.Answer.(interface {
 			Verify(journal.Entry, money.Amount) error

@@ -6,13 +6,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 )
@@ -235,6 +238,35 @@ func TestAVerificationFindsWhatWasBilledAndCredited(t *testing.T) {
 		v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0)
 		if err != nil || v.Broken == nil || !strings.Contains(v.Broken.Why, says) {
 			t.Errorf("%s: it finds %v, %v", says, v.Broken, err)
+		}
+	}
+}
+
+// What was answered when an account was opened is compared with its entry.
+func TestAVerificationFindsAChangedFirstAnswer(t *testing.T) {
+	a := newApp(t)
+	store := a.Ledger.(*memory.Store)
+	o := operation.Operation{ID: a.IDs.NewID(), Tenant: tenant, Principal: "operator", Tool: "test", Key: must(operation.ParseKey("open")), At: time.UnixMilli(1_770_000_000_123).UTC()}
+	if _, err := store.Do(t.Context(), o, customer(1, "10", "USD", customers.Active)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, a)
+	for name, change := range map[string]func(customers.Account) ledger.Record{
+		"a status":       func(a customers.Account) ledger.Record { a.Status = customers.Suspended; return a },
+		"a name":         func(a customers.Account) ledger.Record { a.Name = "Mallory"; return a },
+		"another record": func(customers.Account) ledger.Record { return customers.Imported{} },
+	} {
+		lies := lyingLedger{store, func(_ ledger.Ref, r ledger.Record) ledger.Record {
+			if o, ok := r.(ledger.Outcome); ok {
+				o.Answer = change(o.Answer.(customers.Account))
+				return o
+			}
+			return r
+		}, func(e journal.Entry) journal.Entry { return e }}
+		a.Ledger, a.Journal = lies, lies
+		v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+		if err != nil || v.Broken == nil || v.Broken.Number != 1 || v.Broken.Why == "" {
+			t.Errorf("%s: it finds %+v, %v", name, v.Broken, err)
 		}
 	}
 }

@@ -77,7 +77,8 @@ func ParseStatus(s string) (Status, error) {
 func (s Status) String() string { return s.name }
 
 // Profile is what is known of the person. It stands on the record alone, never
-// in the journal, which is never changed: a name may have to be erased one day.
+// in the journal, which is never changed: a name may have to be erased one day. No
+// account is opened with the zero value: it is a profile that was erased.
 type Profile struct {
 	Name  string // 1 to MaxName code points, no control characters
 	Email string // at most MaxEmail bytes around one @, no white space

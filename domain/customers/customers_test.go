@@ -295,6 +295,10 @@ func TestHistory(t *testing.T) {
 		{"the record is what its entries add up to", c, all, 0},
 		{"a balance that was raised", record(func(a *customers.Account) { a.Lots[0].Balance = cents(381) }), all, 3},
 		{"money moved from lot to lot", record(func(a *customers.Account) { a.Lots[0].Balance, a.Lots[1].Balance = cents(379), cents(81) }), all, 3},
+		{"another name", record(func(a *customers.Account) { a.Name = "Mallory" }), all, 3},
+		{"another e-mail", record(func(a *customers.Account) { a.Email = "mallory@example.com" }), all, 3},
+		{"a name without its e-mail", record(func(a *customers.Account) { a.Email = "" }), all, 3},
+		{"a profile that was erased", record(func(a *customers.Account) { a.Profile = customers.Profile{} }), all, 0},
 		{"a lot that is gone", record(func(a *customers.Account) { a.Lots = a.Lots[:1] }), all, 3},
 		{"a record behind its entries", b, all, 2},
 		{"a record ahead of its entries", c, all[:2], 3},
@@ -328,6 +332,39 @@ func TestHistory(t *testing.T) {
 				t.Fatalf("got %v, want entry %d", err, tt.broken)
 			}
 		})
+	}
+}
+
+// What was answered when an account was opened is the account of then.
+func TestHistoryOfTheFirstAnswer(t *testing.T) {
+	a, first := open(t, opening(func(c *customers.Open) { c.Opening = cents(500) }))
+	for name, tt := range map[string]struct {
+		change func(*customers.Account)
+		holds  bool
+	}{
+		"nothing":   {func(*customers.Account) {}, true},
+		"erased":    {func(a *customers.Account) { a.Profile = customers.Profile{} }, true},
+		"a name":    {func(a *customers.Account) { a.Name = "Mallory" }, false},
+		"an e-mail": {func(a *customers.Account) { a.Email = "mallory@example.com" }, false},
+		"a status":  {func(a *customers.Account) { a.Status = customers.Suspended }, false},
+		"a time":    {func(a *customers.Account) { a.CreatedAt = a.CreatedAt.Add(time.Hour) }, false},
+		"a balance": {func(a *customers.Account) {
+			a.Lots = []customers.Lot{{Name: customers.OpeningLot, Balance: cents(501)}}
+		}, false},
+		"a version":      {func(a *customers.Account) { a.Head.Number++ }, false},
+		"another's":      {func(a *customers.Account) { a.ID = must(customers.ParseID("CUST-99999")) }, false},
+		"another record": {func(a *customers.Account) { *a = customers.Account{} }, false},
+	} {
+		h := customers.NewHistory(a)
+		if err := h.Add(first); err != nil {
+			t.Fatal(err)
+		}
+		answer := a
+		tt.change(&answer)
+		err := h.CompareAnswer(answer)
+		if broken, ok := errors.AsType[*journal.Broken](err); tt.holds != (err == nil) || err != nil && (!ok || broken.Number != 1) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -47,11 +47,21 @@ func (h *History) Add(e journal.Entry) error {
 	return nil
 }
 
+// CompareAnswer compares what the command that opened the account answered with
+// the account after its entry, the last one added. It returns a [*journal.Broken]
+// if they differ.
+func (h *History) CompareAnswer(a Account) error {
+	if a.Head == h.rebuilt.Head && slices.Equal(a.Lots, h.rebuilt.Lots) && slices.Equal(h.opened, h.expected(a)) {
+		return nil
+	}
+	return &journal.Broken{Subject: h.record.ID.Subject(), Number: h.rebuilt.Head.Number, Why: "the outcome under its operation key answers with another account than was opened"}
+}
+
 // Close compares what the entries add up to with the record: the version, the
 // head, each lot, and what the account was opened with and no command changes
-// (status, currency, time of creation). It returns a [*journal.Broken] at the
-// record's version if they differ. Name and e-mail are not compared: they may
-// be erased.
+// (name and e-mail, status, currency, time of creation). It returns a
+// [*journal.Broken] at the record's version if they differ. A [Profile] that was
+// erased is not compared.
 func (h *History) Close() error {
 	why := ""
 	switch {
@@ -59,21 +69,21 @@ func (h *History) Close() error {
 		why = fmt.Sprintf("the record ends at entry %d, the entries at %d, or their hashes differ", h.record.Head.Number, h.rebuilt.Head.Number)
 	case !slices.Equal(h.rebuilt.Lots, h.record.Lots):
 		why = "the balance on record is not what the entries add up to"
-	case !slices.Equal(h.opened, h.expected()):
-		why = "the status, currency or time of creation on record is not what the account was opened with"
+	case !slices.Equal(h.opened, h.expected(h.record)):
+		why = "the name, e-mail, status, currency or time of creation on record is not what the account was opened with"
 	default:
 		return nil
 	}
 	return &journal.Broken{Subject: h.record.ID.Subject(), Number: h.record.Head.Number, Why: why}
 }
 
-// expected are the facts of the opening entry as the record has them; those
-// that the record does not have are taken as they are.
-func (h *History) expected() []operation.Fact {
+// expected are the facts of the opening entry as the account has them; those
+// that it does not have are taken as they are.
+func (h *History) expected(a Account) []operation.Fact {
 	facts := slices.Clone(h.opened)
-	of := Open{ID: h.record.ID, Status: h.record.Status, Opening: money.FromMinor(0, h.record.Currency), CreatedAt: h.record.CreatedAt}.Facts()
+	of := Open{ID: a.ID, Profile: a.Profile, Status: a.Status, Opening: money.FromMinor(0, a.Currency), CreatedAt: a.CreatedAt}.Facts()
 	for i, f := range facts {
-		if f.Name == factProfile || f.Name == factOpening {
+		if f.Name == factProfile && a.Profile == (Profile{}) || f.Name == factOpening {
 			continue
 		}
 		at := slices.IndexFunc(of, func(o operation.Fact) bool { return o.Name == f.Name })
