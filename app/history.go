@@ -318,15 +318,15 @@ func (v *verifier) billed(ctx context.Context, _ payables.Vendor, h *payables.Hi
 		if err != nil {
 			return err
 		}
-		for _, ref := range page {
-			sum, err := v.sum(ctx, h, view, ref)
-			if err != nil {
-				return err
-			}
+		sums, err := v.sums(ctx, h, view, page)
+		if err != nil {
+			return err
+		}
+		for n, sum := range sums {
 			if sum.Compare(view) == nil {
 				continue
 			}
-			if err := v.billedAtOnce(ctx, h, ref, sum); err != nil {
+			if err := v.billedAtOnce(ctx, h, page[n], sum); err != nil {
 				return err
 			}
 		}
@@ -345,50 +345,70 @@ func (v *verifier) billedAtOnce(ctx context.Context, h *payables.History, order 
 		if err != nil {
 			return err
 		}
-		again, err := v.sum(ctx, h, view, order)
+		again, err := v.sums(ctx, h, view, []ledger.Ref{order})
 		if err != nil {
 			return err
 		}
-		if again.Same(sum) {
+		if again[0].Same(sum) {
 			return sum.Compare(view)
 		}
-		sum = again
+		sum = again[0]
 	}
 	return nil
 }
 
-// sum adds up the approved invoices that name an order.
-func (v *verifier) sum(ctx context.Context, h *payables.History, view ledger.View, order ledger.Ref) (*payables.Billing, error) {
-	sum, err := h.Billing(view, order)
-	if err != nil {
-		return nil, err
-	}
-	after := ""
-	for {
-		page, err := v.app.Payables.ListInvoices(ctx, v.tenant, ports.InvoiceFilter{Order: sum.Order(), Status: payables.Approved}, after, statesPage)
-		if err != nil || len(page) == 0 {
-			return sum, err
-		}
-		var refs []ledger.Ref
-		for _, i := range page {
-			refs = append(refs, i.Ref())
-		}
+// sums adds up, of each of the orders, the approved invoices that name it.
+func (v *verifier) sums(ctx context.Context, h *payables.History, view ledger.View, orders []ledger.Ref) (sums []*payables.Billing, err error) {
+	var refs []ledger.Ref
+	of := map[ledger.Ref]*payables.Billing{}
+	add := func() error {
 		view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, ref := range refs {
 			if i, ok := ledger.Get[payables.Invoice](view, ref); ok {
-				if err := sum.Add(i); err != nil {
-					return nil, err
+				if err := of[ref].Add(i); err != nil {
+					return err
 				}
 			}
 		}
-		if len(page) < statesPage {
-			return sum, nil
-		}
-		after = page[len(page)-1].ID.String()
+		refs = refs[:0]
+		clear(of)
+		return nil
 	}
+	for _, order := range orders {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		sum, err := h.Billing(view, order)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(sums, sum)
+		for after, more := "", true; more; {
+			page, err := v.app.Payables.ListInvoices(ctx, v.tenant, ports.InvoiceFilter{Order: sum.Order(), Status: payables.Approved}, after, statesPage)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range page {
+				refs, of[i.Ref()] = append(refs, i.Ref()), sum
+				if len(refs) < statesPage {
+					continue
+				}
+				if err := add(); err != nil {
+					return nil, err
+				}
+			}
+			if more = len(page) == statesPage; more {
+				after = page[len(page)-1].ID.String()
+			}
+		}
+	}
+	if len(refs) > 0 {
+		err = add()
+	}
+	return sums, err
 }
 
 // statesPage is how many documents are read at once: each may have thousands of
