@@ -92,13 +92,25 @@ type column[R any] struct {
 }
 
 // wrong collects what is wrong with a row.
-type wrong struct{ all []string }
+type wrong struct {
+	all []string
+	at  string // what stands before the names of fields: "lines[3]."
+}
 
 // about adds an error of a field, if it is one.
 func (w *wrong) about(field string, err error) {
 	if err != nil {
-		w.all = append(w.all, field+": "+err.Error())
+		w.all = append(w.all, w.at+field+": "+err.Error())
 	}
+}
+
+// each reads the lines of a record, and says of each problem in which line it is.
+func each[L any](w *wrong, lines []L, read func(L)) {
+	for n, l := range lines {
+		w.at = fmt.Sprintf("lines[%d].", n)
+		read(l)
+	}
+	w.at = ""
 }
 
 // amount reads major units of a currency; the zero value is none, whose problem

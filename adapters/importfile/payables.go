@@ -1,6 +1,7 @@
 package importfile
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
@@ -83,19 +84,19 @@ func parseOrder(row orderRow, w *wrong) payables.Order {
 	o.FreightLimit = w.amount("freight_limit", or(row.FreightLimit, "0"), o.Currency)
 	o.TaxLimit, err = payables.ParsePercent(string(or(row.TaxLimit, "0")))
 	w.about("tax_limit_percent", err)
-	for _, l := range row.Lines {
+	each(w, row.Lines, func(l orderLineRow) {
 		line := payables.OrderLine{Line: int(l.Line), Description: or(l.Description, "")}
 		line.SKU, err = payables.ParseSKU(l.SKU)
 		w.about("sku", err)
 		line.Unit, line.Quantity = w.quantity(l.Unit, l.Quantity)
 		line.UnitPrice = w.amount("unit_price", l.UnitPrice, o.Currency)
-		for _, x := range or(l.Conversions, nil) {
+		for k, x := range or(l.Conversions, nil) {
 			unit, err := payables.ParseUnit(x.Unit)
-			w.about("conversions: unit", err)
+			w.about(fmt.Sprintf("conversions[%d].unit", k), err)
 			line.Conversions = append(line.Conversions, payables.Conversion{Unit: unit, Numerator: x.Numerator, Denominator: x.Denominator})
 		}
 		o.Lines = append(o.Lines, line)
-	}
+	})
 	return o
 }
 
@@ -151,11 +152,11 @@ func parseReceipt(row receiptRow, w *wrong) payables.Receipt {
 	w.about("kind", err)
 	x.ReceivedAt, err = payables.ParseDate(row.ReceivedAt)
 	w.about("received_at", err)
-	for _, l := range row.Lines {
+	each(w, row.Lines, func(l receiptLineRow) {
 		line := payables.ReceiptLine{OrderLine: int(l.OrderLine)}
 		line.Unit, line.Quantity = w.quantity(l.Unit, l.Quantity)
 		x.Lines = append(x.Lines, line)
-	}
+	})
 	return x
 }
 
@@ -225,7 +226,7 @@ func parseInvoice(row invoiceRow, w *wrong) payables.Invoice {
 	i.Total = w.amount("total", row.Total, i.Currency)
 	i.Date, err = payables.ParseDate(row.Date)
 	w.about("date", err)
-	for _, l := range row.Lines {
+	each(w, row.Lines, func(l invoiceLineRow) {
 		line := payables.InvoiceLine{Line: int(l.Line), OrderLine: int(or(l.OrderLine, 0))}
 		if l.SKU != nil {
 			line.SKU, err = payables.ParseSKU(*l.SKU)
@@ -235,6 +236,6 @@ func parseInvoice(row invoiceRow, w *wrong) payables.Invoice {
 		line.UnitPrice = w.amount("unit_price", l.UnitPrice, i.Currency)
 		line.Amount = w.amount("amount", l.Amount, i.Currency)
 		i.Lines = append(i.Lines, line)
-	}
+	})
 	return i
 }

@@ -42,7 +42,7 @@ var intakes = []intake{
 	}},
 	{"orders", someOrders, "2 orders brought in", "2 vendors, 4 entries", `"unit_price":25`, `"unit_price":26`, "line 2: id PO-2 exists already with other facts", []badRecord{
 		{`"PO-2"`, `"PO-1"`, "line 2: id PO-1 stands there twice"}, {`"V-2"`, `"V-9"`, "line 2: vendor is not known"}, {`"EUR"`, `"eur"`, "line 2: currency: "},
-		{`"unit_price":25`, `"unit_price":25.001`, "line 2: unit_price: the amount has more decimals"}, {`"quantity":4`, `"quantity":"4"`, "must be a number, not a string"},
+		{`"unit_price":25`, `"unit_price":25.001`, "line 2: lines[0].unit_price: the amount has more decimals"}, {`"quantity":4`, `"quantity":"4"`, "must be a number, not a string"},
 		{`"vendor":"V-2"`, `"vendor":"V-2","vendor":"V-2"`, "line 2: "}, {`"vendor":"V-2"`, `"vendor":"V-2","vip":1`, `line 2: unknown property "vip"`},
 		{`{"id":"PO-2"`, `"id":"PO-2"`, "line 2: it is not JSON"},
 	}},

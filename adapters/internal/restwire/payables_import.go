@@ -179,14 +179,14 @@ func (f orderFields) read(in *input) payables.Order {
 		ID: parseNamed(in, "id", f.ID, payables.ParseOrderID), Vendor: parseNamed(in, "vendorId", f.VendorID, payables.ParseVendorID), Currency: currency,
 		FreightLimit: money.FromMinor(f.FreightLimitMinor, currency), TaxLimit: parseNamed(in, "taxLimitPercent", f.TaxLimitPercent, payables.ParsePercent),
 	}
-	each(in, f.Lines, func(l OrderLine) {
+	each(in, "lines", f.Lines, func(l OrderLine) {
 		line := payables.OrderLine{
 			Line: int(l.Line), SKU: parseNamed(in, "sku", l.SKU, payables.ParseSKU), Description: given(l.Description), Unit: parseNamed(in, "unit", l.Unit, payables.ParseUnit),
 			Quantity: parseNamed(in, "quantity", l.Quantity, payables.ParseQuantity), UnitPrice: money.FromMinor(l.UnitPriceMinor, currency),
 		}
-		for _, x := range l.Conversions {
-			line.Conversions = append(line.Conversions, payables.Conversion{Unit: parseNamed(in, "conversions", x.Unit, payables.ParseUnit), Numerator: x.Numerator, Denominator: x.Denominator})
-		}
+		each(in, "conversions", l.Conversions, func(x Conversion) {
+			line.Conversions = append(line.Conversions, payables.Conversion{Unit: parseNamed(in, "unit", x.Unit, payables.ParseUnit), Numerator: x.Numerator, Denominator: x.Denominator})
+		})
 		in.none("received", l.Received)
 		in.none("billed", l.Billed)
 		o.Lines = append(o.Lines, line)
@@ -199,7 +199,7 @@ func (f receiptFields) read(in *input) payables.Receipt {
 		ID: parseNamed(in, "id", f.ID, payables.ParseReceiptID), Order: parseNamed(in, "orderId", f.OrderID, payables.ParseOrderID),
 		Movement: parseNamed(in, "kind", f.Kind, payables.ParseMovement), ReceivedAt: parseNamed(in, "receivedAt", f.ReceivedAt, payables.ParseDate),
 	}
-	each(in, f.Lines, func(l ReceiptLine) {
+	each(in, "lines", f.Lines, func(l ReceiptLine) {
 		x.Lines = append(x.Lines, payables.ReceiptLine{
 			OrderLine: int(l.OrderLine), Quantity: parseNamed(in, "quantity", l.Quantity, payables.ParseQuantity), Unit: parseNamed(in, "unit", l.Unit, payables.ParseUnit),
 		})
@@ -215,7 +215,7 @@ func (f invoiceFields) read(in *input) payables.Invoice {
 		Order: parseOptional(in, "orderId", f.OrderID, payables.ParseOrderID), Currency: currency, Tax: money.FromMinor(f.TaxMinor, currency),
 		Freight: money.FromMinor(f.FreightMinor, currency), Total: money.FromMinor(f.TotalMinor, currency), Date: parseNamed(in, "invoiceDate", f.InvoiceDate, payables.ParseDate),
 	}
-	each(in, f.Lines, func(l InvoiceLine) {
+	each(in, "lines", f.Lines, func(l InvoiceLine) {
 		line := payables.InvoiceLine{
 			Line: int(l.Line), SKU: parseOptional(in, "sku", l.SKU, payables.ParseSKU), Unit: parseNamed(in, "unit", l.Unit, payables.ParseUnit),
 			Quantity: parseNamed(in, "quantity", l.Quantity, payables.ParseQuantity), UnitPrice: money.FromMinor(l.UnitPriceMinor, currency), Amount: money.FromMinor(l.AmountMinor, currency),
@@ -239,14 +239,14 @@ func parseNamed[T fmt.Stringer](in *input, name, text string, how func(string) (
 	return parse(in, name, text, how)
 }
 
-// each reads the lines of a document.
-func each[L any](in *input, lines []L, read func(L)) {
-	document := in.at
-	for n, l := range lines {
-		in.at = append(append([]any{}, document...), "lines", n)
+// each reads the rows of a member.
+func each[L any](in *input, member string, rows []L, read func(L)) {
+	above := in.at
+	for n, l := range rows {
+		in.at = append(append([]any{}, above...), member, n)
 		read(l)
 	}
-	in.at = document
+	in.at = above
 }
 
 var errNotImported = errors.New("follows from other documents and can not be brought in")

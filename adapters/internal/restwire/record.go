@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
@@ -26,7 +27,8 @@ func form[R, W any](name string, of func(access.Tenant, R) W, record func(W, acc
 	return Form[R, W]{of, record, strictjson.Compile[W](name)}
 }
 
-// Document reads what must be exactly a W. Its error repeats nothing of it.
+// Document reads what must be exactly a W. Its error repeats nothing of it, but
+// the name of a member that nobody declared if it is written like one.
 func (f Form[R, W]) Document(doc []byte) (W, error) { return exactly(f.decoder, doc) }
 
 // Read reads the document of a value of the tenant.
@@ -40,13 +42,26 @@ func (f Form[R, W]) Read(doc []byte, t access.Tenant) (r R, err error) {
 
 func exactly[W any](d *strictjson.Decoder[W], doc []byte) (W, error) {
 	w, issues := Decode(d, doc)
-	switch {
-	case len(issues) == 0:
+	if len(issues) == 0 {
 		return w, nil
-	case issues[0].Code == strictjson.CodeUnknown: // whose message repeats what was sent
-		return w, errors.New("a member that nobody declared")
+	}
+	// The message repeats the last name of the path, which may be what was sent:
+	// then it is shown if it looks like a name, and not if it could be anything.
+	path := issues[0].Path
+	if last := len(path) - 1; last >= 0 {
+		if name, ok := path[last].(string); ok && !isName(name) {
+			return w, fmt.Errorf("a member that nobody declared in %s", strictjson.Label("the document", path[:last]))
+		}
 	}
 	return w, errors.New(issues[0].Message)
+}
+
+// isName reports whether s is written as members are named: in ASCII letters,
+// digits and underscores.
+func isName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
 }
 
 // Pages are lists of documents W, a page P at a time.

@@ -157,7 +157,7 @@ func (in *input) bad(name string, err error) {
 			return // reported already
 		}
 	}
-	in.issues = append(in.issues, fault.Issue{Path: path, Code: "invalid", Message: name + ": " + err.Error()})
+	in.issues = append(in.issues, fault.Issue{Path: path, Code: "invalid", Message: strictjson.Label("", path) + ": " + err.Error()})
 }
 
 func parse[T any](in *input, name, text string, parse func(string) (T, error)) T {

@@ -210,3 +210,28 @@ func TestWhatIsSynthesisedIsNotWrittenDown(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with a document is said with its place in it, and with nothing
+// that could be anybody's.
+func TestWhatIsWrongWithADocumentHasAPlace(t *testing.T) {
+	const document = `{"tenant":"acme","id":"GR-1","orderId":"PO-1","vendorId":"V-1","kind":"receipt","receivedAt":"2026-03-01","lines":[{"orderLine":1,"quantity":"1","unit":"EA"}]}`
+	for _, tt := range []struct{ name, old, with, want string }{
+		{"a member that nobody declared", `"kind"`, `"colour":1,"kind"`, `unknown property "colour"`},
+		{"one of a line", `"unit"`, `"colour":1,"unit"`, `unknown property "colour" in lines[0]`},
+		{"one twice", `"unit"`, `"colour":1,"colour":1,"unit"`, `unknown property "colour" in lines[0]`},
+		{"one that is an address", `"kind"`, `"canary@example.com":1,"kind"`, "a member that nobody declared in the document"},
+		{"one of a line that is an address", `"unit"`, `"canary@example.com":1,"unit"`, "a member that nobody declared in lines[0]"},
+		{"one that is a book", `"kind"`, `"` + strings.Repeat("x", 5000) + `":1,"kind"`, "a member that nobody declared in the document"},
+		{"one that is missing", `"quantity":"1",`, ``, "lines[0].quantity is required"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if !strings.Contains(document, tt.old) {
+				t.Fatal(tt.old)
+			}
+			_, err := ReceiptForm.Document([]byte(strings.Replace(document, tt.old, tt.with, 1)))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}

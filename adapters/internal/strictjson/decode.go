@@ -219,11 +219,11 @@ func (p *problems) issues(noun string) []fault.Issue {
 	list := make([]fault.Issue, 0, len(all)+1)
 	for i, found := range all {
 		slices.Reverse(found.path)
-		message := label(noun, found.path) + " " + found.text
+		message := Label(noun, found.path) + " " + found.text
 		if i >= len(p.declared) {
 			message = found.text
 			if outer := found.path[:len(found.path)-1]; len(outer) > 0 {
-				message += " in " + label(noun, outer)
+				message += " in " + Label(noun, outer)
 			}
 		}
 		list = append(list, fault.Issue{Path: append([]any{}, found.path...), Code: found.code, Message: message})
@@ -234,8 +234,9 @@ func (p *problems) issues(noun string) []fault.Issue {
 	return list
 }
 
-// label names a place in a sentence: lines[2].amount.
-func label(noun string, path []any) string {
+// Label names a place in a sentence: lines[2].amount, or the noun if the path is
+// empty. It repeats the names of the path as they are.
+func Label(noun string, path []any) string {
 	if len(path) == 0 {
 		return noun
 	}
