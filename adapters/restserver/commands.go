@@ -48,6 +48,9 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
+	if _, err := parameters(r, nil); err != nil { // a client that sends one expects something of it
+		return ledger.Outcome{}, err
+	}
 	key, err := operationKey(r.Header)
 	if err != nil {
 		return ledger.Outcome{}, err

@@ -1,6 +1,7 @@
 package restserver
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -139,7 +140,13 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 
 // recorded reads the code of a currency that may be on record, also of one that
 // ISO 4217 lists no more. Its digits are not asked for.
-func recorded(code string) (money.Currency, error) { return money.RestoreCurrency(code, 0) }
+func recorded(code string) (money.Currency, error) {
+	c, err := money.RestoreCurrency(code, 0)
+	if err != nil {
+		err = errors.New("must be a code of three upper-case letters such as USD")
+	}
+	return c, err
+}
 
 // filter reads what a list is of, or nothing if it is not asked for.
 func filter[T any](r request, name string, parse func(string) (T, error)) (v T, err error) {

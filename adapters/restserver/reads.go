@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
 	"github.com/refundledger/refundledger/domain/access"
@@ -65,7 +67,11 @@ func (s *Server) read(to route) http.HandlerFunc {
 	}
 }
 
-// parameters refuses a query parameter that the resource has not, or twice.
+// maxName is how much of an unknown parameter's name is repeated, in code points.
+const maxName = 64
+
+// parameters refuses a query parameter that the resource has not, or twice. An
+// unknown name is repeated quoted and up to maxName; the known ones are listed.
 func parameters(r *http.Request, known []restwire.Query) (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
@@ -74,11 +80,19 @@ func parameters(r *http.Request, known []restwire.Query) (url.Values, error) {
 	if err != nil {
 		return nil, invalidOne("query", "is not a well-formed query")
 	}
+	var names []string
+	for _, q := range known {
+		names = append(names, q.Name)
+	}
+	hint := "the resource has none"
+	if len(names) > 0 {
+		hint = "the resource has " + strings.Join(names, ", ")
+	}
 	var issues []fault.Issue
-	for name, values := range given {
-		if !slices.ContainsFunc(known, func(q restwire.Query) bool { return q.Name == name }) {
-			issues = append(issues, fault.Issue{Path: []any{"query"}, Code: "unknown_property", Message: "the query has a parameter that is not known"})
-		} else if len(values) > 1 {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(names, name) {
+			issues = append(issues, fault.Issue{Path: []any{"query"}, Code: "unknown_property", Message: fmt.Sprintf("unknown query parameter %.*q; %s", maxName, name, hint)})
+		} else if len(given[name]) > 1 {
 			issues = append(issues, fault.Issue{Path: []any{name}, Code: "duplicate_property", Message: name + " was sent more than once"})
 		}
 	}

@@ -326,6 +326,36 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A problem says what it is about and what would be right.
+func TestProblemsNameWhatTheyAreAbout(t *testing.T) {
+	w := newWorld(t, withDemo(t))
+	order := func(line string) string {
+		return `{"orders":[{"id":"PO-1","vendorId":"V-100","currency":"USD","freightLimitMinor":0,"taxLimitPercent":"0","lines":[` +
+			`{"line":1,"sku":"S","unit":"EA","quantity":"1","unitPriceMinor":1,"conversions":[]},` + line + `]}]}`
+	}
+	for _, tt := range []struct{ name, request, token, body, says string }{
+		{"an unknown parameter", "GET /v1/invoices?page=2", "reader", "", `unknown query parameter "page"; the resource has status, vendor, order, currency, undecided, cursor, limit`},
+		{"two", "GET /v1/vendors?b=2&a=1", "reader", "", `unknown query parameter "a"; the resource has cursor, limit; unknown query parameter "b"; the resource has cursor, limit`},
+		{"where there is none", "GET /v1/vendors/V-100?fields=id", "reader", "", `unknown query parameter "fields"; the resource has none`},
+		{"of a command", refunds + "?dryRun=true", "caller", ten, `unknown query parameter "dryRun"; the resource has none`},
+		{"a name that is long", "GET /v1/vendors?" + strings.Repeat("x", 5000), "reader", "", `unknown query parameter "` + strings.Repeat("x", 64) + `"; the`},
+		{"a name that is no text", "GET /v1/vendors?%00%1b%E2%80%AE%ff", "reader", "", `unknown query parameter "\x00\x1b\u202e\xff"; the`},
+		{"a currency in lower case", "GET /v1/invoices?currency=usd", "reader", "", "currency must be a code of three upper-case letters such as USD"},
+		{"a quantity", "POST /v1/imports/purchase-orders", "operator", order(`{"line":2,"sku":"S","unit":"EA","quantity":"x","unitPriceMinor":1,"conversions":[]}`), "orders[0].lines[1].quantity: "},
+		{"a unit", "POST /v1/imports/purchase-orders", "operator", order(`{"line":2,"sku":"S","unit":"EA","quantity":"1","unitPriceMinor":1,"conversions":[{"unit":"-","numerator":1,"denominator":1}]}`), "orders[0].lines[1].conversions[0].unit: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := *w
+			w.t = t
+			got := w.ask(tt.request, tt.token, tt.body, "Idempotency-Key", "k")
+			w.is(got, http.StatusBadRequest, "invalid_input")
+			if detail, _ := got.json["detail"].(string); !strings.Contains(detail, tt.says) {
+				t.Errorf("it says %s", detail)
+			}
+		})
+	}
+}
+
 func TestAllProblemsOfARequestAreReportedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	got := w.ask("POST /v1/customers/me/refunds", "caller", `{"amountMinor":"1","currency":"usd","reason":"short","note":1}`, "Idempotency-Key", "k")
