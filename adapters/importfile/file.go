@@ -203,7 +203,7 @@ func (d form[R, T]) readCSV(r io.Reader, progress func(int)) (File[T], error) {
 		for _, c := range d.columns {
 			names = append(names, c.name)
 		}
-		file.bad(1, fmt.Sprintf("the header must name exactly the columns %s, not %s", strings.Join(names, ", "), excerpt(strings.Join(header, ", "))))
+		file.bad(1, fmt.Sprintf("the header must name exactly the columns %s, not %.*q", strings.Join(names, ", "), maxExcerpt, strings.Join(header, ", ")))
 		return file, nil
 	}
 	for {
@@ -234,15 +234,8 @@ func (d form[R, T]) readCSV(r io.Reader, progress func(int)) (File[T], error) {
 	}
 }
 
-// maxExcerpt is how much of a header that is none is shown, in bytes.
+// maxExcerpt is how much of a header that is none is shown, quoted, in code points.
 const maxExcerpt = 200
-
-func excerpt(s string) string {
-	if len(s) <= maxExcerpt {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxExcerpt], "") + "..."
-}
 
 // setters puts the columns in the order of the header; ok is false unless it
 // names each of them once.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -91,7 +92,7 @@ func run(ctx context.Context, args, environ []string, c console) int {
 	}
 	cmd, rest, ok := find(args)
 	if !ok {
-		fmt.Fprintf(c.err, "refund-ledgerd: there is no command %q; see refund-ledgerd --help\n", args[0])
+		fmt.Fprintf(c.err, "refund-ledgerd: %s; see refund-ledgerd --help\n", unknown(args))
 		return exitUsage
 	}
 	var s settings
@@ -140,6 +141,27 @@ func find(args []string) (command, []string, bool) {
 		}
 	}
 	return command{}, nil, false
+}
+
+// maxWord is how much of a word that is no command is repeated, in code points.
+const maxWord = 64
+
+// unknown says which word of args is no command, and what could stand there.
+func unknown(args []string) string {
+	var words []string
+	for _, c := range commands() {
+		if second, ok := strings.CutPrefix(c.name, args[0]+" "); ok {
+			words = append(words, second)
+		}
+	}
+	known := strings.Join(words, ", ")
+	switch {
+	case len(words) == 0:
+		return fmt.Sprintf("there is no command %.*q", maxWord, args[0])
+	case len(args) == 1:
+		return fmt.Sprintf("%s needs a word more: %s", args[0], known)
+	}
+	return fmt.Sprintf("%s can not be followed by %.*q, but by: %s", args[0], maxWord, args[1], known)
 }
 
 func usage(w io.Writer) {
