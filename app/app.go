@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -49,12 +50,13 @@ type Call struct {
 	Minted bool
 }
 
-// Begin returns the call with an operation key: the host's, or a new one.
+// Begin returns the call with an operation key: the host's, or a new one. That
+// begins with the time, so that a database adds it at the end of its index of keys.
 func (a *App) Begin(c Call) Call {
 	if c.Key == (operation.Key{}) {
-		key, err := operation.ParseKey(a.IDs.NewID().String())
+		key, err := operation.ParseKey(strconv.FormatInt(a.Clock.Now().UnixMilli(), 16) + "-" + a.IDs.NewID().String())
 		if err != nil {
-			panic(err) // a UUID has the form of a key
+			panic(err) // it has the form of a key
 		}
 		c.Key, c.Minted = key, true
 	}

@@ -532,3 +532,30 @@ func TestALedgerThatBlinksIsNoConflict(t *testing.T) {
 		t.Errorf("then: replayed %v, %v", replayed, err)
 	}
 }
+
+// at is a clock that stands.
+type at time.Time
+
+func (a at) Now() time.Time { return time.Time(a) }
+
+// A key that is made comes after those of earlier calls and is no other call's.
+func TestKeysThatAreMade(t *testing.T) {
+	a := newApp(t)
+	made := map[string]bool{}
+	last := ""
+	for n := range 3 {
+		a.Clock = at(time.Date(2026, 3, 1, 0, 0, 0, n*1_000_000, time.UTC))
+		before := last
+		for range 2 {
+			c := a.Begin(call(agent, ""))
+			if key := c.Key.String(); !c.Minted || made[key] || key <= before {
+				t.Errorf("%s after %s", key, before)
+			}
+			made[c.Key.String()] = true
+			last = max(last, c.Key.String())
+		}
+	}
+	if c := a.Begin(call(agent, "own")); c.Minted || c.Key.String() != "own" {
+		t.Errorf("the host's key became %s", c.Key)
+	}
+}
