@@ -183,6 +183,26 @@ func unreachable() error {
 	return fault.New(fault.BackendUnavailable, "ledger_unreachable", "The ledger did not answer. Nothing has happened. Try again later.")
 }
 
+// shutOut is the fault when the service does not take the token, or not for this.
+// The log says which, for the operator: no repetition helps.
+func (c *Client) shutOut(resource string, a attempt) error {
+	c.log.Error("the ledger service refuses the token", "resource", resource, "status", a.status, "reason", a.refused.Reason, "scope", a.refused.Needs.String())
+	f := fault.New(fault.BackendUnavailable, "ledger_credentials_refused",
+		"The ledger service refuses the credentials of this server. Nothing has happened. The operator has to set them right, until then no repetition helps.")
+	f.Retryable = false
+	return f
+}
+
+// misunderstood is the fault when the service can make nothing of a request that
+// this side made up: one of the two is not what the other takes it for.
+func (c *Client) misunderstood(resource string, a attempt) error {
+	c.log.Error("the ledger service does not understand a request", "resource", resource, "status", a.status, "reason", a.refused.Reason)
+	f := fault.New(fault.BackendUnavailable, "ledger_request_refused",
+		"The ledger service does not understand the request of this server. Nothing has happened. The operator has to look into it, until then no repetition helps.")
+	f.Retryable = false
+	return f
+}
+
 // unreadable is the fault when what came is no answer of a ledger.
 func (c *Client) unreadable(resource string, cause error) error {
 	c.log.Error("an answer of the ledger service is not valid", "resource", resource, "cause", cause.Error())

@@ -96,6 +96,9 @@ const (
 	unreachable = "BACKEND_UNAVAILABLE/ledger_unreachable"
 	unknown     = "OUTCOME_UNKNOWN/outcome_unknown"
 	unreliable  = "BACKEND_UNAVAILABLE/ledger_answer_invalid"
+
+	shutOut       = "BACKEND_UNAVAILABLE/ledger_credentials_refused"
+	misunderstood = "BACKEND_UNAVAILABLE/ledger_request_refused"
 )
 
 // callTime is the time of a call in these tests: short, but long enough to know
@@ -123,6 +126,7 @@ func TestWritesToAFaultyService(t *testing.T) {
 	inProgress := `{"status":409,"code":"CONFLICT","reason":"in_progress","detail":"It runs.","retryable":true}`
 	decided := `{"status":409,"code":"CONFLICT","reason":"already_decided","detail":"It is final.","retryable":false}`
 	suspended := `{"status":422,"code":"POLICY_VIOLATION","reason":"account_suspended","detail":"Suspended.","retryable":false}`
+	nowhere := `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x","retryable":false}`
 	nobody := `{"status":401,"reason":"token","detail":"x"}`
 	limited := `{"status":429,"code":"BACKEND_UNAVAILABLE","reason":"rate_limited","detail":"Slow down.","retryable":true}`
 	exceeded := `{"status":422,"code":"POLICY_VIOLATION","reason":"balance_exceeded","detail":"Too much.","retryable":false,"details":{"requested":10,"available":1,"currency":"USD"}}`
@@ -176,6 +180,8 @@ func TestWritesToAFaultyService(t *testing.T) {
 		"409 for ever":                                 {faulty.Writes(faulty.Answers(409, problem, running)), unknown, 0, 3},
 		"429, to wait longer than there is":            {faulty.Writes(faulty.Answers(429, problem, limited, "Retry-After", "60")), unreachable, 0, 1},
 		"a refusal":                                    {faulty.Writes(faulty.Answers(422, problem, exceeded)), "POLICY_VIOLATION/balance_exceeded", 0, 1},
+		"401":                                          {faulty.Writes(faulty.Answers(401, problem, nobody)), shutOut, 0, 1},
+		"a resource that is not there":                 {faulty.Writes(faulty.Answers(404, problem, nowhere)), misunderstood, 0, 1},
 		"half a refusal":                               {faulty.Writes(halfOf(422, problem, exceeded)), unreachable, 0, 1},
 		"a refusal after a reply was lost": {faulty.Writes(func(s *faulty.Server, w http.ResponseWriter, r *http.Request, n int) {
 			lostThen(422, problem, exceeded)(s, w, r, n)
@@ -318,12 +324,17 @@ func TestReadsFromAFaultyService(t *testing.T) {
 		"503, to wait a second":      {faulty.First(1, faulty.Answers(503, "text/html", ``, "Retry-After", "1")), "done", 2},
 		"503, to wait too long":      {faulty.Answers(503, "text/html", ``, "Retry-After", "3600"), unreachable, 1},
 		"429 always":                 {faulty.Answers(429, "text/html", ``), unreachable, 3},
-		"401":                        {faulty.Answers(401, "application/problem+json", `{"status":401,"reason":"token","detail":"x"}`), "error", 1},
+		"401":                        {faulty.Answers(401, "application/problem+json", `{"status":401,"reason":"token","detail":"x"}`), shutOut, 1},
+		"401 of a gateway":           {faulty.Answers(401, "text/html", `<html>`), shutOut, 1},
+		"400":                        {faulty.Answers(400, "application/problem+json", `{"status":400,"code":"INVALID_INPUT","reason":"invalid_input","detail":"x"}`), misunderstood, 1},
+		"400 of a gateway":           {faulty.Answers(400, "text/html", `<html>`), unreliable, 1},
+		"a refusal by rules":         {faulty.Answers(422, "application/problem+json", `{"status":422,"code":"POLICY_VIOLATION","reason":"account_suspended","detail":"x"}`), misunderstood, 1},
+		"415":                        {faulty.Answers(415, "application/problem+json", `{"status":415,"code":"INVALID_INPUT","reason":"unsupported_media_type","detail":"x"}`), misunderstood, 1},
 		"403 with a token in it":     {faulty.Answers(403, "application/problem+json", `{"status":403,"reason":"scope","required":"customer:read","detail":"acme`+tokenWord+`"}`), unreliable, 1},
-		"403":                        {faulty.Answers(403, "application/problem+json", `{"status":403,"reason":"scope","required":"customer:read","detail":"x"}`), "error", 1},
+		"403":                        {faulty.Answers(403, "application/problem+json", `{"status":403,"reason":"scope","required":"customer:read","detail":"x"}`), shutOut, 1},
 		"the status of another":      {faulty.Answers(404, "application/problem+json", `{"status":422,"code":"NOT_FOUND","reason":"customer_not_found","detail":"x"}`), unreliable, 1},
 		"a code that nobody knows":   {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"GONE","reason":"customer_not_found","detail":"x"}`), unreliable, 1},
-		"no such resource":           {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x"}`), "error", 1},
+		"no such resource":           {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x"}`), misunderstood, 1},
 		"a header beyond all bounds": {faulty.Sets("X-Long", strings.Repeat("x", 80<<10)), unreachable, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestInvoicesOfAFaultyService(t *testing.T) {
 		"lines that never end":           {faulty.Changes(`"status":"approved"`, `"status":"approved","next":"0"`), unreliable},
 		"404 of a gateway":               {faulty.Answers(404, "text/html", `<html>`), unreliable},
 		"500":                            {faulty.Answers(500, "text/html", `<html>`), unreachable},
-		"403":                            {faulty.Answers(403, "application/problem+json", `{"status":403,"reason":"scope","required":"invoice:read","detail":"x"}`), "error"},
+		"403":                            {faulty.Answers(403, "application/problem+json", `{"status":403,"reason":"scope","required":"invoice:read","detail":"x"}`), shutOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -363,7 +363,7 @@ func TestTheToleranceOfAFaultyService(t *testing.T) {
 		"a percentage spelled anew":  {faulty.Changes(`"percent":"2"`, `"percent":"2.0"`), unreliable},
 		"an amount below nothing":    {faulty.Changes(`"minor":500`, `"minor":-1`), unreliable},
 		"no amount":                  {faulty.Changes(`,"minor":500`, ``), unreliable},
-		"no such resource":           {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x","retryable":false}`), "error"},
+		"no such resource":           {faulty.Answers(404, "application/problem+json", `{"status":404,"code":"NOT_FOUND","reason":"no_such_resource","detail":"x","retryable":false}`), misunderstood},
 		"404 of a gateway":           {faulty.Answers(404, "text/html", `<html>`), unreliable},
 		"500":                        {faulty.Answers(500, "text/html", `<html>`), unreachable},
 	} {

@@ -174,17 +174,18 @@ func (c *Client) get(ctx context.Context, t access.Tenant, principal string, res
 		return nil, unreachable()
 	case a.status < http.StatusBadRequest:
 		return nil, c.unreadable(resource.Name, fmt.Errorf("the status is %d", a.status))
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden: // of whatever form
+		return nil, c.shutOut(resource.Name, a)
 	case a.problem != nil:
 		return nil, c.unreadable(resource.Name, a.problem)
 	}
-	err := refusal(a)
-	if fault.CodeOf(err) == fault.NotFound {
+	switch f := a.refused.Fault; {
+	case f.Code == fault.NotFound && f.Reason != restwire.ReasonNoResource:
 		return nil, nil
+	case f.Code == fault.BackendUnavailable:
+		return nil, unreachable()
 	}
-	if fault.CodeOf(err) == fault.InvalidInput {
-		return nil, fmt.Errorf("restclient: the service does not understand the request: %w", errors.New(err.Error()))
-	}
-	return nil, err
+	return nil, c.misunderstood(resource.Name, a)
 }
 
 // ask reads once, past the breaker.
@@ -204,19 +205,4 @@ func (c *Client) lookUpHeader(tenant, principal string) http.Header {
 		h.Set(restwire.HeaderPrincipal, principal)
 	}
 	return h
-}
-
-// refusal is what a problem says, as this side means it: a fault, or a mistake
-// in how the service is set up.
-func refusal(a attempt) error {
-	f := a.refused.Fault
-	switch {
-	case f == nil && a.refused.Needs != (access.Scope{}):
-		return fmt.Errorf("restclient: the service refuses the token: it has not the scope %s", a.refused.Needs)
-	case f == nil:
-		return fmt.Errorf("restclient: the service refuses the token: status %d, reason %s", a.status, a.refused.Reason)
-	case f.Reason == restwire.ReasonNoResource || f.Reason == restwire.ReasonMethod || f.Reason == restwire.ReasonMedia:
-		return fmt.Errorf("restclient: the service has not the resource: status %d, reason %s", a.status, f.Reason)
-	}
-	return f
 }

@@ -108,10 +108,16 @@ func (w *write) settle(ctx context.Context, a attempt) (ledger.Outcome, error) {
 
 // refused deals with an answer that certainly did nothing.
 func (w *write) refused(ctx context.Context, a attempt) (ledger.Outcome, error) {
-	err := refusal(a)
-	transient := fault.CodeOf(err) == fault.BackendUnavailable || a.status == http.StatusTooManyRequests
-	if transient {
+	f := a.refused.Fault
+	transient := a.status == http.StatusTooManyRequests || f != nil && f.Code == fault.BackendUnavailable
+	var err error = f
+	switch {
+	case transient:
 		err = unreachable()
+	case f == nil:
+		err = w.c.shutOut(w.resource.Command, a)
+	case f.Reason == restwire.ReasonNoResource || f.Reason == restwire.ReasonMethod || f.Reason == restwire.ReasonMedia:
+		err = w.c.misunderstood(w.resource.Command, a)
 	}
 	// What refuses a repeat may be what the first attempt did, whatever the answer
 	// to that one said.
