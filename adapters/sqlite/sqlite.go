@@ -84,6 +84,28 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return &Store{sqlstore.New(db, dialect{}, 1), db}, nil
 }
 
+// OpenExisting is [Open] for a file that must be a ledger already, of this
+// release or an older one. Nothing becomes of any other file.
+func OpenExisting(ctx context.Context, path string) (*Store, error) {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	// Without the settings of the others, which would make the file a ledger's.
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: at}).String()+"?mode=ro&_pragma=busy_timeout("+strconv.FormatInt(BusyTimeout.Milliseconds(), 10)+")")
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	have, err := version(ctx, db)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return nil, fmt.Errorf("sqlite: the ledger file %s: %w", at, explain(err))
+	}
+	if have == 0 {
+		return nil, fmt.Errorf("sqlite: the file %s is no ledger: it has none of its tables", at)
+	}
+	return Open(ctx, path)
+}
+
 // Close finishes the writes that wait and closes the file.
 func (s *Store) Close() error {
 	s.Store.Close()
