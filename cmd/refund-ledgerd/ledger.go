@@ -58,14 +58,19 @@ func with(ctx context.Context, s settings, f func(store.Store) error) error {
 	return errors.Join(f(st), st.Close())
 }
 
-// withExisting is with, for commands that would find nothing in a new file.
+// withExisting is with, for commands that would find nothing in a new ledger:
+// they make none.
 func withExisting(ctx context.Context, s settings, f func(store.Store) error) error {
 	if s.Store.Backend == config.SQLite {
 		if _, err := os.Stat(s.Store.SQLitePath); err != nil {
 			return fmt.Errorf("the ledger file: %w", err)
 		}
 	}
-	return with(ctx, s, f)
+	st, err := store.OpenExisting(ctx, s.Store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.Close())
 }
 
 func seed(ctx context.Context, c console, s settings, _ []string) error {

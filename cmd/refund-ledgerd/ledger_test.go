@@ -3,10 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,5 +197,51 @@ func TestTheFileOfTheLedgerIsPrivate(t *testing.T) {
 	info, err := os.Stat(strings.TrimPrefix(d.environ[0], "LEDGER_SQLITE_PATH="))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// Who only looks makes nothing: neither the file nor tables in somebody else's.
+func TestALookMakesNoLedger(t *testing.T) {
+	folder := t.TempDir()
+	elses := filepath.Join(folder, "else.db")
+	db, err := sql.Open("sqlite", elses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = db.Exec("CREATE TABLE notes (text)"); errors.Join(err, db.Close()) != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"empty.db": "", "text.db": "Dear diary\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := func() map[string]string {
+		texts := map[string]string{}
+		files, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(filepath.Join(folder, f.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[f.Name()] = string(text)
+		}
+		return texts
+	}
+	before := held()
+	for name, words := range map[string]string{"empty.db": "is no ledger", "else.db": "is no ledger", "text.db": "it is no SQLite file", "none.db": "no such file"} {
+		d := desk{t, []string{"LEDGER_SQLITE_PATH=" + filepath.Join(folder, name)}}
+		for _, args := range [][]string{
+			{"verify"}, {"export", "journal"}, {"refunds", "CUST-00001"}, {"adjust", "--reason", "counted again", "CUST-00001", "5"},
+			{"reverse", "--reason", "The bank returned it", "CUST-00001", "2"},
+		} {
+			d.does("", 1, words, args...)
+		}
+	}
+	if after := held(); !maps.Equal(after, before) {
+		t.Errorf("there are %v now, and were %v", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
 	}
 }

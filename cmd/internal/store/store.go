@@ -48,6 +48,14 @@ func Open(ctx context.Context, c config.Store, log *slog.Logger) (Store, error) 
 	return nil, fmt.Errorf("no backend %q", c.Backend)
 }
 
+// OpenExisting is [Open], but makes no ledger where there is none.
+func OpenExisting(ctx context.Context, c config.Store, log *slog.Logger) (Store, error) {
+	if c.Backend == config.SQLite {
+		return sqlite.OpenExisting(ctx, c.SQLitePath)
+	}
+	return Open(ctx, c, log)
+}
+
 // admitTimeout bounds how long a service may take to say whom it lets in.
 const admitTimeout = 3 * time.Second
 
