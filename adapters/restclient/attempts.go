@@ -196,7 +196,7 @@ func (c *Client) once(r *http.Request) attempt {
 	case a.status < http.StatusBadRequest:
 	case a.err != nil:
 		a.problem = a.err
-	case !restwire.IsMedia(a.header.Get("Content-Type"), restwire.TypeProblem):
+	case !restwire.IsMedia(a.header, restwire.TypeProblem):
 		a.problem = errors.New("the answer is an error, and no problem document")
 	default:
 		a.refused, a.problem = restwire.ParseProblem(a.status, a.body)

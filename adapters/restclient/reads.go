@@ -83,7 +83,7 @@ func record[R ledger.Record, W any](a *attempt, f restwire.Form[R, W], t access.
 
 // isJSON refuses an answer that does not say that it is.
 func (a *attempt) isJSON() error {
-	if !restwire.IsMedia(a.header.Get("Content-Type"), restwire.TypeJSON) {
+	if !restwire.IsMedia(a.header, restwire.TypeJSON) {
 		return fmt.Errorf("the answer is not %s", restwire.TypeJSON)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/restwire"
@@ -210,11 +211,13 @@ func ifMatch(h http.Header) (string, error) {
 }
 
 func readBody(r *http.Request) ([]byte, error) {
-	if !restwire.IsMedia(r.Header.Get("Content-Type"), restwire.TypeJSON) {
-		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must be %s in UTF-8.", restwire.TypeJSON)
+	if !restwire.IsMedia(r.Header, restwire.TypeJSON) {
+		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must be %s in UTF-8, as one header Content-Type says.", restwire.TypeJSON)
 	}
-	if r.Header.Get("Content-Encoding") != "" {
-		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must not be compressed.")
+	for _, coding := range r.Header["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") {
+			return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must not be compressed: no Content-Encoding but identity.")
+		}
 	}
 	body, err := restwire.ReadBody(r.Body, r.ContentLength)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -61,12 +62,17 @@ func ValidTool(s string) bool {
 	return len(s) > 0 && len(s) <= MaxTool && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// IsMedia reports whether a Content-Type is the media type want, in UTF-8.
-func IsMedia(contentType, want string) bool {
-	if contentType == want {
+// IsMedia reports whether a header says once that the body is of the media type
+// want, in UTF-8. Two could be understood as either.
+func IsMedia(h http.Header, want string) bool {
+	types := h["Content-Type"]
+	if len(types) != 1 {
+		return false
+	}
+	if types[0] == want {
 		return true
 	}
-	got, params, err := mime.ParseMediaType(contentType)
+	got, params, err := mime.ParseMediaType(types[0])
 	if err != nil || got != want {
 		return false
 	}

@@ -223,7 +223,7 @@ func (k *kit) account() (customers.Account, error) {
 }
 
 func (got reply) isJSON() error {
-	if !restwire.IsMedia(got.header.Get("Content-Type"), restwire.TypeJSON) {
+	if !restwire.IsMedia(got.header, restwire.TypeJSON) {
 		return fmt.Errorf("the Content-Type is %q", got.header.Get("Content-Type"))
 	}
 	return nil
@@ -281,7 +281,7 @@ func refused(got reply, err error, status int, reasons ...string) error {
 	if got.status != status {
 		return fmt.Errorf("the answer is %s, want %d", got.say(), status)
 	}
-	if !restwire.IsMedia(got.header.Get("Content-Type"), restwire.TypeProblem) {
+	if !restwire.IsMedia(got.header, restwire.TypeProblem) {
 		return fmt.Errorf("the Content-Type of a problem is %q", got.header.Get("Content-Type"))
 	}
 	p, err := restwire.ParseProblem(got.status, got.body)
