@@ -67,9 +67,7 @@ func (s *Server) routes() ([]byte, error) {
 			s.fail(w, refuse(http.StatusMethodNotAllowed, fault.InvalidInput, restwire.ReasonMethod, "The resource has the methods %s.", strings.Join(allowed, ", ")))
 		})
 	}
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, refuse(http.StatusNotFound, fault.NotFound, restwire.ReasonNoResource, "There is no such resource. /openapi.json names those there are."))
-	})
+	s.mux.HandleFunc("/", s.noResource)
 	registry.Map()[reflect.TypeFor[restwire.Problem]().Name()].AdditionalProperties = true // as RFC 9457 has it
 	return indent(api.OpenAPI())
 }

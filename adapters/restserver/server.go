@@ -16,6 +16,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,7 +145,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	header := w.Header()
 	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
+	if !canonical(r.URL.EscapedPath()) {
+		s.noResource(w, r)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// canonical reports whether a path is written as the paths of resources are: all
+// of it from the root, no step empty, back or nowhere. The mux would redirect any
+// other, and a client is not to send its token and its command a second time.
+func canonical(p string) bool {
+	clean := path.Clean(p)
+	return strings.HasPrefix(p, "/") && (p == clean || clean != "/" && p == clean+"/")
+}
+
+func (s *Server) noResource(w http.ResponseWriter, _ *http.Request) {
+	s.fail(w, refuse(http.StatusNotFound, fault.NotFound, restwire.ReasonNoResource, "There is no such resource. /openapi.json names those there are."))
 }
 
 // Serve serves until ctx ends; then it finishes what it accepted, within

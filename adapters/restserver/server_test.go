@@ -305,6 +305,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a stale version":                {refunds, "caller", ten, with("If-Match", `"2"`), 412, "version_mismatch"},
 		"a time out of range":            {refunds, "caller", ten, with("Request-Timeout", "60001"), 400, "invalid_input"},
 		"a time that is none":            {refunds, "caller", ten, with("Request-Timeout", "1.5"), 400, "invalid_input"},
+		"an empty step in a path":        {"GET //v1/customers", "caller", "", nil, 404, "no_such_resource"},
+		"nothing but empty steps":        {"GET //", "caller", "", nil, 404, "no_such_resource"},
+		"one at its end":                 {"GET /v1/customers//", "caller", "", nil, 404, "no_such_resource"},
+		"an empty step of a command":     {"POST /v1/customers/CUST-00001//refunds", "caller", ten, key, 404, "no_such_resource"},
+		"a step back":                    {"GET /v1/x/../customers", "caller", "", nil, 404, "no_such_resource"},
+		"an escaped step back":           {"GET /v1/x/%2e%2e/customers", "caller", "", nil, 404, "no_such_resource"},
+		"a step nowhere":                 {"GET /v1/./customers", "caller", "", nil, 404, "no_such_resource"},
+		"an escaped step nowhere":        {"GET /v1/customers/%2e/refunds", "caller", "", nil, 400, "invalid_input"},
+		"a slash at the end":             {"GET /v1/customers/", "caller", "", nil, 404, "no_such_resource"},
 		"no such resource":               {"GET /v1/nothing", "caller", "", nil, 404, "no_such_resource"},
 		"no such operation":              {"GET /v1/operations/none", "caller", "", nil, 404, "operation_not_found"},
 		"a parameter nobody knows":       {"GET /v1/customers/CUST-00001/refunds?page=1", "caller", "", nil, 400, "invalid_input"},
@@ -329,6 +338,21 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if strings.Contains(w.log.String(), secret) {
 			t.Errorf("the log holds %q: %s", secret, w.log)
 		}
+	}
+}
+
+// What HTTP allows in place of a path names no resource either.
+func TestTargetsThatAreNoPath(t *testing.T) {
+	w := newWorld(t)
+	for _, target := range []string{"GET *", "CONNECT ledger.example.com:443", "GET " + w.url, "POST " + w.url + "//v1/customers"} {
+		conn := must(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer caller\r\nContent-Length: 0\r\n\r\n", target)
+		r := must(http.ReadResponse(bufio.NewReader(conn), nil))
+		if r.StatusCode != http.StatusNotFound || r.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s", target, r.StatusCode, r.Header.Get("Content-Type"))
+		}
+		r.Body.Close()
 	}
 }
 
