@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type scope struct {
 // command runs the command of a resource, on the one road of every write.
 func (s *Server) command(resource restwire.Resource) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		out, err := s.run(r, resource)
+		out, err := s.run(w, r, resource)
 		if err != nil {
 			s.fail(w, err)
 			return
@@ -43,7 +44,7 @@ func (s *Server) command(resource restwire.Resource) http.HandlerFunc {
 	}
 }
 
-func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcome, error) {
+func (s *Server) run(w http.ResponseWriter, r *http.Request, resource restwire.Resource) (ledger.Outcome, error) {
 	began := s.clock.Now()
 	who, err := s.caller(r)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Server) run(r *http.Request, resource restwire.Resource) (ledger.Outcom
 	// The store may take a little longer than the request, to say what became of it.
 	call := app.Call{Principal: who.Principal, Via: who.via, Tool: tool, Key: key, Timeout: timeout + storeGrace}
 	out, err := s.app.Write(r.Context(), call, resource.Scope, func(ctx context.Context) (ledger.Command, error) {
-		body, err := readBody(r)
+		body, err := readBody(w, r, min(bodyTimeout, timeout))
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +211,9 @@ func ifMatch(h http.Header) (string, error) {
 	return tag, nil
 }
 
-func readBody(r *http.Request) ([]byte, error) {
+// readBody reads the body of a request, which has to come within a time: a
+// client that sends a byte now and then would hold the place of another.
+func readBody(w http.ResponseWriter, r *http.Request, within time.Duration) ([]byte, error) {
 	if !restwire.IsMedia(r.Header, restwire.TypeJSON) {
 		return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must be %s in UTF-8, as one header Content-Type says.", restwire.TypeJSON)
 	}
@@ -219,10 +222,18 @@ func readBody(r *http.Request) ([]byte, error) {
 			return nil, refuse(http.StatusUnsupportedMediaType, fault.InvalidInput, restwire.ReasonMedia, "The body must not be compressed: no Content-Encoding but identity.")
 		}
 	}
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(within)) // a connection without deadlines has the server's bounds
 	body, err := restwire.ReadBody(r.Body, r.ContentLength)
+	if err == nil {
+		_ = conn.SetReadDeadline(time.Time{}) // the answer may take longer
+	}
 	switch {
 	case errors.Is(err, restwire.ErrTooLarge):
 		return nil, refuse(http.StatusRequestEntityTooLarge, fault.InvalidInput, restwire.ReasonTooLarge, "The body must have at most %d bytes.", restwire.MaxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refuse(http.StatusRequestTimeout, fault.BackendUnavailable, restwire.ReasonSlow,
+			"The body did not come within %d milliseconds. Nothing has happened. Send the same request again, with the same key.", within.Milliseconds())
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, fault.InvalidInput, "body_incomplete", "The body ended before its length.")
 	}

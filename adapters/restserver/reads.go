@@ -39,6 +39,9 @@ type request struct {
 // read answers a route.
 func (s *Server) read(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // or a long answer waits for a body that nobody reads
+			w.Header().Set("Connection", "close")
+		}
 		document, err := func() (any, error) {
 			who, err := s.caller(r)
 			if err != nil {

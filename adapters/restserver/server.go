@@ -34,10 +34,11 @@ import (
 const (
 	// DefaultTimeout is the time of a request that names none.
 	DefaultTimeout = 30 * time.Second
-	// readTimeout bounds how long a client may take to send a request, and
-	// headerTimeout its header.
+	// readTimeout bounds how long a client may take to send a request, headerTimeout
+	// its header, and bodyTimeout a body that a request at work waits for.
 	readTimeout   = 30 * time.Second
 	headerTimeout = 5 * time.Second
+	bodyTimeout   = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
 	// writeTimeout bounds how long an answer takes from the end of the header on:
 	// the longest request and then some.

@@ -549,6 +549,54 @@ func TestRequestsBeyondTheBoundComeAgain(t *testing.T) {
 	w.is(w.ask(refunds, "caller", ten, "Idempotency-Key", "late"), http.StatusCreated, "")
 }
 
+// A client that sends its body a byte at a time holds no place for long.
+func TestABodyThatTrickles(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	w := newWorld(t, withDemo(t))
+	address := strings.TrimPrefix(w.url, "http://")
+	for name, tt := range map[string]struct {
+		request, headers string
+		within           time.Duration
+		status           int
+	}{
+		"of a command":                  {refunds, "Authorization: Bearer caller\r\nIdempotency-Key: k\r\n", 6 * time.Second, http.StatusRequestTimeout},
+		"of a command that has no time": {refunds, "Authorization: Bearer caller\r\nIdempotency-Key: k\r\nRequest-Timeout: 500\r\n", 2 * time.Second, http.StatusRequestTimeout},
+		"of a read":                     {"GET /v1/journal?kind=vendor", "Authorization: Bearer reader\r\n", 2 * time.Second, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := must(net.Dial("tcp", address))
+			began := time.Now()
+			fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 1000\r\n\r\n", tt.request, tt.headers)
+			over, ended := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(ended)
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(100 * time.Millisecond):
+						fmt.Fprint(conn, " ")
+					}
+				}
+			}()
+			defer func() { close(over); <-ended; conn.Close() }()
+			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := string(must(io.ReadAll(r.Body)))
+			if r.StatusCode != tt.status || time.Since(began) > tt.within {
+				t.Errorf("%d after %s: %.200s", r.StatusCode, time.Since(began), body)
+			}
+			if tt.status >= 400 && (r.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(body, `"reason":"body_timeout","retryable":true`)) {
+				t.Errorf("%s %s", r.Header.Get("Content-Type"), body)
+			}
+		})
+	}
+}
+
 func TestAClientThatGoesAwayDoesNotStopAWrite(t *testing.T) {
 	w, h := newHeld(t)
 	ctx, leave := context.WithCancel(t.Context())

@@ -23,6 +23,7 @@ const (
 	ReasonNoResource = "no_such_resource"
 	ReasonMethod     = "method_not_allowed"
 	ReasonTooLarge   = "body_too_large"
+	ReasonSlow       = "body_timeout"
 	ReasonMedia      = "unsupported_media_type"
 	ReasonOperation  = "operation_not_found"
 	ReasonBusy       = "server_busy"
