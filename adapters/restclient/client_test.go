@@ -8,14 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refundledger/refundledger/adapters/demo"
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/restclient"
 	"github.com/refundledger/refundledger/adapters/restclient/internal/faulty"
+	"github.com/refundledger/refundledger/adapters/restserver"
+	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 func TestAddresses(t *testing.T) {
@@ -132,6 +137,42 @@ func TestLongLists(t *testing.T) {
 	}
 	if n := len(bad.Requests(http.MethodGet)); n < 4 {
 		t.Errorf("all of it came in %d pages", n)
+	}
+}
+
+// A list begins behind any text, also one that a service takes for no cursor, and
+// of what has no history there are no entries.
+func TestListsBehindWhatIsNoID(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	if err := demo.Seed(t.Context(), store, acme, system.Clock{}, system.IDs{}); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, serveQuietly(t, newServer(t, store)).URL, "acme")
+	order := must(payables.ParseOrderID("PO-2001"))
+	for _, after := range []string{"", "CUST-0000", "CUST-00001 ", "INV-100", "INV-1001/", "V-", "V 1", "GR-3/", "\x00", "~", "-", strings.Repeat("x", 80)} {
+		for _, limit := range []int{0, 1, 2, 99} {
+			for name, list := range map[string]func(restserver.Store) (any, error){
+				"accounts": func(s restserver.Store) (any, error) { return s.ListAccounts(t.Context(), acme, after, limit) },
+				"vendors":  func(s restserver.Store) (any, error) { return s.ListVendors(t.Context(), acme, after, limit) },
+				"receipts": func(s restserver.Store) (any, error) { return s.ListReceipts(t.Context(), acme, order, after, limit) },
+				"invoices": func(s restserver.Store) (any, error) {
+					return s.ListInvoices(t.Context(), acme, ports.InvoiceFilter{Undecided: true}, after, limit)
+				},
+				"entries": func(s restserver.Store) (any, error) {
+					return s.ListEntries(t.Context(), acme, journal.Subject{Kind: customers.Kind.Name, ID: after}, 0, limit)
+				},
+				"entries of a kind": func(s restserver.Store) (any, error) {
+					return s.ListEntries(t.Context(), acme, journal.Subject{Kind: "a" + after, ID: "V-100"}, 0, limit)
+				},
+			} {
+				got, err := list(client)
+				want, _ := list(store)
+				if fmt.Sprint(got) != fmt.Sprint(want) || err != nil {
+					t.Errorf("%d %s behind %q: %v, %v, want %v", limit, name, after, got, err, want)
+				}
+			}
+		}
 	}
 }
 

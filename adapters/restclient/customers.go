@@ -18,10 +18,6 @@ func loadCustomer(ctx context.Context, c *Client, t access.Tenant, ref ledger.Re
 
 // ListAccounts implements ports.Journal.
 func (c *Client) ListAccounts(ctx context.Context, t access.Tenant, after string, limit int) ([]customers.Account, error) {
-	return list(ctx, c, t, restwire.ListCustomers, restwire.CustomerPages, nil, "after", after, limit, func(before *customers.Account, a customers.Account) bool {
-		if before != nil {
-			return a.ID.String() > before.ID.String()
-		}
-		return a.ID.String() > after
-	})
+	return ordered(ctx, c, t, restwire.ListCustomers, restwire.CustomerPages, nil, nil, nil, "after", after, limit, customers.ParseID,
+		func(a customers.Account) string { return a.ID.String() }, func(customers.Account) bool { return true })
 }

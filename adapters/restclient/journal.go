@@ -34,6 +34,9 @@ func loadOutcome(ctx context.Context, c *Client, t access.Tenant, ref ledger.Ref
 
 // ListEntries implements ports.Journal.
 func (c *Client) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
+	if named := restwire.Subjects[s.Kind]; named == nil || !named(s.ID) {
+		return nil, nil // there is no history of it, and a service would not know the name
+	}
 	after = max(after, 0)
 	return list(ctx, c, t, restwire.ListEntries, restwire.EntryPages, []string{s.Kind, s.ID}, "after", strconv.FormatInt(after, 10), limit, func(before *journal.Entry, e journal.Entry) bool {
 		if before != nil {

@@ -199,12 +199,8 @@ func (c *Client) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invo
 		keep = inCurrency
 		filter.Del("currency")
 	}
-	return filtered(ctx, c, t, restwire.ListInvoices, c.forms.Invoices, nil, filter, keep, "cursor", after, limit, func(before *payables.Invoice, i payables.Invoice) bool {
-		from := after
-		if before != nil {
-			from = before.ID.String()
-		}
-		return i.ID.String() > from && (f.Status == payables.Status{} || i.Status == f.Status) && (f.Vendor == payables.VendorID{} || i.Vendor == f.Vendor) &&
+	return ordered(ctx, c, t, restwire.ListInvoices, c.forms.Invoices, nil, filter, keep, "cursor", after, limit, payables.ParseInvoiceID, func(i payables.Invoice) string { return i.ID.String() }, func(i payables.Invoice) bool {
+		return (f.Status == payables.Status{} || i.Status == f.Status) && (f.Vendor == payables.VendorID{} || i.Vendor == f.Vendor) &&
 			(f.Order == payables.OrderID{} || i.Order == f.Order) && (f.Currency == money.Currency{} || keep != nil || inCurrency(i)) && !(f.Undecided && i.Status.Final())
 	})
 }
@@ -259,21 +255,12 @@ func (c *Client) ListReceipts(ctx context.Context, t access.Tenant, o payables.O
 	if o == (payables.OrderID{}) {
 		return nil, nil
 	}
-	return list(ctx, c, t, restwire.ListReceipts, restwire.ReceiptPages, []string{o.String()}, "cursor", after, limit, func(before *payables.Receipt, r payables.Receipt) bool {
-		from := after
-		if before != nil {
-			from = before.ID.String()
-		}
-		return r.Order == o && r.ID.String() > from
-	})
+	return ordered(ctx, c, t, restwire.ListReceipts, restwire.ReceiptPages, []string{o.String()}, nil, nil, "cursor", after, limit, payables.ParseReceiptID,
+		func(r payables.Receipt) string { return r.ID.String() }, func(r payables.Receipt) bool { return r.Order == o })
 }
 
 // ListVendors implements ports.Payables.
 func (c *Client) ListVendors(ctx context.Context, t access.Tenant, after string, limit int) ([]payables.Vendor, error) {
-	return list(ctx, c, t, restwire.ListVendors, c.forms.Vendors, nil, "cursor", after, limit, func(before *payables.Vendor, v payables.Vendor) bool {
-		if before != nil {
-			return v.ID.String() > before.ID.String()
-		}
-		return v.ID.String() > after
-	})
+	return ordered(ctx, c, t, restwire.ListVendors, c.forms.Vendors, nil, nil, nil, "cursor", after, limit, payables.ParseVendorID,
+		func(v payables.Vendor) string { return v.ID.String() }, func(payables.Vendor) bool { return true })
 }

@@ -139,6 +139,25 @@ func filtered[R, W, P any](ctx context.Context, c *Client, t access.Tenant, reso
 	return rows[:max(0, min(len(rows), limit))], nil
 }
 
+// ordered is a filtered list in order of id, of the rows behind after. Only an id
+// is a cursor: behind another text the list is read from its beginning, and what
+// does not come after it left out. of reports whether a row is one of the list.
+func ordered[R, ID, W, P any](ctx context.Context, c *Client, t access.Tenant, resource restwire.Read, pages restwire.Pages[R, W, P], params []string, filter url.Values, keep func(R) bool, cursor, after string, limit int, parse func(string) (ID, error), id func(R) string, of func(R) bool) ([]R, error) {
+	start := after
+	if _, err := parse(after); err != nil && after != "" {
+		start = ""
+		kept := keep
+		keep = func(r R) bool { return id(r) > after && (kept == nil || kept(r)) }
+	}
+	return filtered(ctx, c, t, resource, pages, params, filter, keep, cursor, start, limit, func(before *R, r R) bool {
+		from := start
+		if before != nil {
+			from = id(*before)
+		}
+		return id(r) > from && of(r)
+	})
+}
+
 func pageOf[R, W, P any](a *attempt, pages restwire.Pages[R, W, P], t access.Tenant) ([]R, *string, error) {
 	if a == nil {
 		return nil, nil, errors.New("the list is not there")

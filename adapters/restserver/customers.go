@@ -30,7 +30,11 @@ func listCustomers(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.store.ListAccounts(r, r.Tenant(), r.query.Get("after"), limit+1)
+	after, err := filter(r, "after", customers.ParseID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.store.ListAccounts(r, r.Tenant(), after.String(), limit+1)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ func listEntries(s *Server, r request, _ http.Header) (any, error) {
 	if err := r.mayRead(subject.Kind); err != nil {
 		return nil, err
 	}
+	if !restwire.Subjects[subject.Kind](subject.ID) {
+		return nil, invalidOne("id", "must be the id of a record of the kind "+subject.Kind)
+	}
 	rows, err := s.store.ListEntries(r, r.Tenant(), subject, after, limit+1)
 	if err != nil {
 		return nil, err
@@ -52,16 +55,14 @@ func listEntries(s *Server, r request, _ http.Header) (any, error) {
 	return out, nil
 }
 
-// histories are the subjects of the journal: what may read them, which ids they
-// have, and which there are.
+// histories are the subjects of the journal: what may read them, and which there
+// are.
 var histories = map[string]struct {
 	scope access.Scope
-	named func(id string) bool
 	list  func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) (ids []string, err error)
 }{
 	customers.Kind.Name: {
 		access.RefundRead,
-		func(id string) bool { _, err := customers.ParseID(id); return err == nil },
 		func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) ([]string, error) {
 			list, err := s.store.ListAccounts(ctx, t, after, limit)
 			return idsOf(list), err
@@ -69,7 +70,6 @@ var histories = map[string]struct {
 	},
 	payables.VendorKind.Name: {
 		access.InvoiceRead,
-		func(id string) bool { _, err := payables.ParseVendorID(id); return err == nil },
 		func(ctx context.Context, s *Server, t access.Tenant, after string, limit int) ([]string, error) {
 			list, err := s.store.ListVendors(ctx, t, after, limit)
 			return idsOf(list), err
@@ -85,12 +85,12 @@ func idsOf[R ledger.Record](list []R) []string {
 	return ids
 }
 
-// mayRead refuses a caller who may not read the histories of a kind. Of kinds
-// that nobody knows there are none.
+// mayRead refuses a kind that has no histories, and a caller who may not read
+// those of a kind.
 func (r request) mayRead(kind string) error {
 	h, ok := histories[kind]
 	if !ok {
-		return r.permit(access.RefundRead)
+		return invalidOne("kind", "must be "+customers.Kind.Name+" or "+payables.VendorKind.Name)
 	}
 	return r.permit(h.scope)
 }
@@ -103,9 +103,6 @@ func listJournal(s *Server, r request, _ http.Header) (any, error) {
 	if r.query.Has("kind") {
 		kind = r.query.Get("kind")
 	}
-	if _, ok := histories[kind]; !ok {
-		return nil, invalidOne("kind", "must be "+customers.Kind.Name+" or "+payables.VendorKind.Name)
-	}
 	if err := r.mayRead(kind); err != nil {
 		return nil, err
 	}
@@ -113,9 +110,11 @@ func listJournal(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := parsePosition(r.query.Get("after"), histories[kind].named)
-	if err != nil {
-		return nil, err
+	var at position
+	if r.query.Has("after") {
+		if at, err = parsePosition(r.query.Get("after"), restwire.Subjects[kind]); err != nil {
+			return nil, err
+		}
 	}
 	rows, err := s.entriesFrom(r, r.Tenant(), kind, at, limit+1)
 	if err != nil {
@@ -135,16 +134,15 @@ type position struct {
 func (p position) String() string { return p.id + "/" + strconv.FormatInt(p.number, 10) }
 
 func parsePosition(text string, named func(string) bool) (position, error) {
-	if text == "" {
-		return position{}, nil
-	}
 	id, rest, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if p := (position{id, n}); named(id) && err == nil && p.String() == text && n > 0 {
 		return p, nil
 	}
-	return position{}, invalidOne("after", "must be the next of the page before")
+	return position{}, errPosition
 }
+
+var errPosition = invalidOne("after", "must be the next of the page before")
 
 func (s *Server) entriesFrom(ctx context.Context, t access.Tenant, kind string, at position, limit int) ([]journal.Entry, error) {
 	var rows []journal.Entry
@@ -153,10 +151,15 @@ func (s *Server) entriesFrom(ctx context.Context, t access.Tenant, kind string, 
 		rows = append(rows, found...)
 		return err
 	}
-	if at.id != "" {
-		if err := add(at.id, at.number); err != nil {
+	if at.id != "" { // entries are for good, so the one that a page ended with is there
+		begin, err := s.store.ListEntries(ctx, t, journal.Subject{Kind: kind, ID: at.id}, at.number-1, limit+1)
+		if err != nil {
 			return nil, err
 		}
+		if len(begin) == 0 || begin[0].Number() != at.number {
+			return nil, errPosition
+		}
+		rows = begin[1:]
 	}
 	for after := at.id; len(rows) < limit; {
 		ids, err := histories[kind].list(ctx, s, t, after, limit)

@@ -99,7 +99,10 @@ func part[R ledger.Record, W, L, P any](to restwire.Read, f restwire.Lined[R, W,
 		if err != nil {
 			return nil, err
 		}
-		lines, tag := f.After(r.Tenant(), found, after)
+		lines, tag, ok := f.After(r.Tenant(), found, after)
+		if !ok {
+			return nil, invalidOne("cursor", "must be the next of the part before")
+		}
 		h.Set("ETag", tag)
 		return lines, nil
 	}}
@@ -129,7 +132,11 @@ func listInvoices(s *Server, r request, _ http.Header) (any, error) {
 	case text != "false" && r.query.Has("undecided"):
 		return nil, invalidOne("undecided", "must be true or false")
 	}
-	rows, err := kept(s.store.ListInvoices(r, r.Tenant(), f, r.query.Get("cursor"), limit+1))
+	after, err := filter(r, "cursor", payables.ParseInvoiceID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := kept(s.store.ListInvoices(r, r.Tenant(), f, after.String(), limit+1))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +155,8 @@ func recorded(code string) (money.Currency, error) {
 	return c, err
 }
 
-// filter reads what a list is of, or nothing if it is not asked for.
+// filter reads what a list is of, or the id that it begins behind, or nothing if
+// it is not asked for.
 func filter[T any](r request, name string, parse func(string) (T, error)) (v T, err error) {
 	if !r.query.Has(name) {
 		return v, nil
@@ -168,7 +176,7 @@ func latestInvoices(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := r.number("cursor")
+	before, err := r.below()
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +214,12 @@ func listReceipts(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := filter(r, "cursor", payables.ParseReceiptID)
+	if err != nil {
+		return nil, err
+	}
 	after := func(x payables.Receipt) string { return x.ID.String() }
-	rows := inChunks(r.query.Get("cursor"), receiptChunk, limit+1, after, func(after string, n int) (list []payables.Receipt) {
+	rows := inChunks(from.String(), receiptChunk, limit+1, after, func(after string, n int) (list []payables.Receipt) {
 		list, err = s.store.ListReceipts(r, r.Tenant(), id, after, n)
 		return list
 	})
@@ -224,7 +236,11 @@ func listVendors(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := kept(s.store.ListVendors(r, r.Tenant(), r.query.Get("cursor"), limit+1))
+	after, err := filter(r, "cursor", payables.ParseVendorID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := kept(s.store.ListVendors(r, r.Tenant(), after.String(), limit+1))
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 
 func init() {
 	known["reader"] = principal("reader", access.Service, access.InvoiceRead)
+	known["auditor"] = principal("auditor", access.Human, access.InvoiceRead, access.CustomerRead, access.RefundRead)
 	known["clerk"] = principal("clerk", access.Human, access.InvoiceRead, access.InvoiceRoute)
 	known["chief"] = principal("chief", access.Human, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride)
 	known["desk"] = principal("desk", access.Service, access.InvoiceRead, access.InvoiceRoute, access.InvoiceOverride, access.PrincipalDelegate)
@@ -159,7 +160,11 @@ func TestWhatIsReadOfPayables(t *testing.T) {
 		"GET /v1/journal?kind=order":                                                     {"reader", 400, `"/kind"`},
 		"GET /v1/journal/vendor/V-200?after=1&limit=1":                                   {"reader", 200, `"number":2`},
 		"GET /v1/journal?limit=1":                                                        {"reader", 403, `"refund:read"`},
-		"GET /v1/journal/customer/CUST-00001":                                            {"reader", 403, `"refund:read"`},
+		"GET /v1/journal/account/CUST-00001":                                             {"reader", 403, `"refund:read"`},
+		"GET /v1/journal/customer/CUST-00001":                                            {"reader", 400, `"/kind"`},
+		"GET /v1/journal/order/PO-2001":                                                  {"reader", 400, `"/kind"`},
+		"GET /v1/journal/vendor/%20":                                                     {"reader", 400, `"/id"`},
+		"GET /v1/journal/vendor/V-1":                                                     {"reader", 200, `{"entries":[]}`},
 		"GET /v1/journal/vendor/V-100":                                                   {"caller", 403, `"invoice:read"`},
 		"GET /v1/journal?kind=vendor":                                                    {"caller", 403, `"invoice:read"`},
 		"GET /v1/invoices?limit=2":                                                       {"caller", 403, `"invoice:read"`},
@@ -167,6 +172,33 @@ func TestWhatIsReadOfPayables(t *testing.T) {
 	} {
 		if got := w.ask(request, want.token, ""); got.status != want.status || !strings.Contains(got.body, want.holds) {
 			t.Errorf("%s: %d %s", request, got.status, got.body)
+		}
+	}
+}
+
+// A cursor is the place of a row: what names none, or a place of another list, is
+// refused by its name and never answered with a page.
+func TestCursorsThatAreNone(t *testing.T) {
+	w := newWorld(t, withDemo(t))
+	for list, bad := range map[string][]string{
+		"/v1/customers?after=":                         {"", "x", "CUST-1", "CUST-00001%20", "V-100", "1"},
+		"/v1/vendors?cursor=":                          {"", "%20", "V%2F1", "CUST-00001/1", strings.Repeat("x", 25)},
+		"/v1/invoices?cursor=":                         {"", "V-100", "CUST-00001", "1001", "INV-1001%00"},
+		"/v1/purchase-orders/PO-2001/receipts?cursor=": {"", "-", "GR%0A", "INV-1001/1"},
+		"/v1/vendors/V-100/invoices?cursor=":           {"", "0", "-1", "x", "01", "%2B1", "INV-1001", "9223372036854775808"},
+		"/v1/customers/CUST-00001/refunds?cursor=":     {"", "0", "-1", "x", "01", "%2B1", "1.0", "9223372036854775808"},
+		"/v1/invoices/INV-1001/lines?cursor=":          {"", "-1", "99", "x", "01"},
+		"/v1/purchase-orders/PO-2001/lines?cursor=":    {"", "-1", "99", "x", "01"},
+		"/v1/journal/account/CUST-00001?after=":        {"", "-1", "x", "CUST-00001/1"},
+		"/v1/journal?after=":                           {"", "x", "V-100/1", "CUST-00001", "CUST-00001/0", "CUST-00001/01", "CUST-00001/1000", "CUST-99999/1"},
+		"/v1/journal?kind=vendor&after=":               {"", "CUST-00001/1", "V-100/1000", "V-1/1"},
+	} {
+		name := list[strings.LastIndexAny(list, "?&")+1 : len(list)-1]
+		for _, cursor := range bad {
+			got := w.ask("GET "+list+cursor, "auditor", "")
+			if got.status != 400 || got.json["reason"] != "invalid_input" || !strings.Contains(got.body, `"pointer":"/`+name+`"`) {
+				t.Errorf("%s%s: %d %.200s", list, cursor, got.status, got.body)
+			}
 		}
 	}
 }

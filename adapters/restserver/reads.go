@@ -112,10 +112,20 @@ func (r request) number(name string) (int64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
 		return 0, invalidOne(name, "must be a whole number, 0 or more")
 	}
 	return n, nil
+}
+
+// below reads the entry number that a list with the newest first begins below, or
+// 0 if it is absent. To a store 0 is the newest, so nobody may ask for it.
+func (r request) below() (int64, error) {
+	n, err := r.number("cursor")
+	if err == nil && n == 0 && r.query.Has("cursor") {
+		err = invalidOne("cursor", "must be the next of the page before")
+	}
+	return n, err
 }
 
 func (r request) limit() (int, error) {

@@ -36,7 +36,7 @@ func listRefunds(s *Server, r request, _ http.Header) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := r.number("cursor")
+	cursor, err := r.below()
 	if err != nil {
 		return nil, err
 	}

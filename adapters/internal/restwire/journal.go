@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
 )
 
 // Entry is an immutable record of one decision.
@@ -44,6 +46,13 @@ type Entries struct {
 	Next    *string `json:"next" required:"false" nullable:"false" doc:"Send it as after to get the next page; absent on the last."`
 }
 
+// Subjects are the kinds of record that have histories, each with whether an id
+// has the form of its ids.
+var Subjects = map[string]func(id string) bool{
+	customers.Kind.Name:      func(id string) bool { _, err := customers.ParseID(id); return err == nil },
+	payables.VendorKind.Name: func(id string) bool { _, err := payables.ParseVendorID(id); return err == nil },
+}
+
 // How they are sent.
 var (
 	EntryForm  = form("the entry", entryOf, Entry.record)
@@ -55,12 +64,12 @@ var (
 	ListJournal = Read{
 		Name: "journal.list", Path: "/v1/journal", Title: "Export the journal",
 		About:  "All entries of the tenant's accounts, or of its vendors, one history after the other, each in order. Needs the scope refund:read, that of vendors invoice:read.",
-		Query:  []Query{{"kind", "Whose: customer, or vendor; customer if absent.", false}, {"after", "Begin behind this entry: the next of the page before.", false}, limit},
+		Query:  []Query{{"kind", "Whose: account, which is the customers', or vendor; account if absent.", false}, {"after", "Begin behind this entry: the next of the page before.", false}, limit},
 		Answer: reflect.TypeFor[Entries](),
 	}
 	ListEntries = Read{
 		Name: "journal.entries", Path: "/v1/journal/{kind}/{id}", Title: "List the entries of one subject",
-		About:  "In order of number. The kind is customer, with the scope refund:read, or vendor, with the scope invoice:read.",
+		About:  "In order of number. The kind is account, a customer's, with the scope refund:read, or vendor, with the scope invoice:read.",
 		Query:  []Query{{"after", "Begin behind this number.", true}, limit},
 		Answer: reflect.TypeFor[Entries](),
 	}

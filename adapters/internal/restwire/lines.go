@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
@@ -54,11 +55,13 @@ func (f Lined[R, W, L, P]) First(t access.Tenant, r R) (document W, tag string) 
 	return w, tag
 }
 
-// After is the part with the lines that come after the one of that number.
-func (f Lined[R, W, L, P]) After(t access.Tenant, r R, number int64) (part P, tag string) {
+// After is the part with the lines that come after the one of that number, 0 for
+// all. It is false if there is no such line.
+func (f Lined[R, W, L, P]) After(t access.Tenant, r R, number int64) (part P, tag string, ok bool) {
 	w, tag := f.whole(t, r)
 	lines, _ := f.parts.of(&w)
-	return f.parts.part(f.cut(*lines, number)), tag
+	ok = number == 0 || slices.ContainsFunc(*lines, func(l L) bool { return f.parts.line(l) == number })
+	return f.parts.part(f.cut(*lines, number)), tag, ok
 }
 
 // cut takes the lines after a number that fit in MaxPageBytes, one at least.
