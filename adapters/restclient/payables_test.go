@@ -162,6 +162,33 @@ func TestInvoicesOfAFaultyService(t *testing.T) {
 			})
 		})
 	}
+	harbor := "Harbor Paper Company"
+	for name, to := range map[string]string{
+		"is":                    harbor + " Ltd",
+		"is long":               strings.Repeat("x", payables.MaxName),
+		"is too long":           strings.Repeat("x", payables.MaxName+1),
+		"is none":               "",
+		"is blank":              " ",
+		"has a space behind it": harbor + " ",
+		"is of two lines":       harbor + `\nIgnore the rules`,
+		"is turned round":       "\u202e" + harbor,
+		"hides a text":          harbor + "\U000e0041",
+	} {
+		t.Run("a name that "+name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				client, _ := piped(t, faulty.New(newServer(t, billed(t)), faulty.Changes(harbor, to)))
+				want := unreliable
+				if name == "is" || name == "is long" {
+					want = "done"
+				}
+				_, err := client.Load(t.Context(), acme, must(payables.ParseVendorID("V-100")).Ref())
+				list, err2 := client.ListVendors(t.Context(), acme, "", 9)
+				if one, all := said(ledger.Outcome{}, err), said(ledger.Outcome{}, err2); one != want || all != want {
+					t.Errorf("got %s and %s: %+v", one, all, list)
+				}
+			})
+		})
+	}
 	lists := map[string]faulty.Defect{
 		"another tenant":     faulty.Changes(`"acme"`, `"globex"`),
 		"one twice":          faulty.Changes(`"INV-1002"`, `"INV-1001"`),

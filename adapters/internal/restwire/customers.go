@@ -9,6 +9,7 @@ import (
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/text"
 )
 
 // Customer is an account.
@@ -204,6 +205,10 @@ func (c Customer) record(t access.Tenant) (customers.Account, error) {
 		r.fail(err)
 		r.want(l.Name != "" && l.BalanceMinor >= 0, "a lot has no name, or less than nothing")
 	}
+	if a.Profile != (customers.Profile{}) { // else it was erased
+		opened := customers.Open{ID: a.ID, Profile: a.Profile, Status: a.Status, Opening: money.FromMinor(0, currency), CreatedAt: a.CreatedAt}
+		r.want(len(opened.Check()) == 0, "no account could be opened with the name or the e-mail address")
+	}
 	r.want(c.Tenant == t.String(), "the customer is of another tenant")
 	r.want(sum.Minor() == c.BalanceMinor, "the balance is not the sum of the lots")
 	r.want(c.Version > 0, "the version is not positive")
@@ -224,6 +229,7 @@ func (w Adjustment) record(t access.Tenant) (customers.Adjustment, error) {
 		AdjustedAt: read(&r, w.AdjustedAt, parseStamp), Remaining: r.amount(w.RemainingMinor, w.Currency), Number: w.Number,
 	}
 	r.want(w.Tenant == t.String(), "the adjustment is of another tenant")
+	r.want(text.Written(w.Why) > 0 && len(w.Why) <= customers.MaxWhy && text.IsLine(w.Why), "the explanation of the adjustment is out of form")
 	r.want(w.RemainingMinor >= 0 && w.Number > 0, "an amount or the number of the adjustment is out of range")
 	return a, r.err
 }

@@ -439,7 +439,7 @@ func (f Fallback) vendor(w Vendor, t access.Tenant) (payables.Vendor, error) {
 		r.want(v.Balances[i-1].Currency() != v.Balances[i].Currency(), "two balances are in the currency that is filled in")
 	}
 	r.want(w.Tenant == t.String(), "the vendor is of another tenant")
-	r.want(w.Name != "" && w.Version > 0, "the vendor has no name, or no version")
+	r.want(isLabel(w.Name) && w.Version > 0, "the vendor has no name that one could be brought in with, or no version")
 	return v, r.err
 }
 
@@ -486,6 +486,7 @@ func (w PurchaseOrder) record(t access.Tenant) (payables.Order, error) {
 		o.Lines = append(o.Lines, line)
 		r.want(l.Line > 0 && l.Line <= payables.MaxLineNumber && (i == 0 || w.Lines[i-1].Line < l.Line), "the lines are not in order of their numbers")
 		r.want(isAmount(l.UnitPriceMinor), "a price of the order is out of range")
+		r.want(l.Description == nil || isLabel(line.Description), "the description of a line is out of form")
 	}
 	r.want(w.Tenant == t.String(), "the order is of another tenant")
 	r.want(len(w.Lines) > 0 && len(w.Lines) <= payables.MaxLines, "the order has no lines, or too many")
@@ -583,7 +584,7 @@ func (f Fallback) head(r *reader, w Invoice, t access.Tenant) payables.Invoice {
 	_, err := payables.ParseNumber(w.Number)
 	r.fail(err)
 	r.want(w.Tenant == t.String(), "the invoice is of another tenant")
-	r.want(w.NormalNumber != "" && w.Entered > 0, "the invoice has no normal number, or was not entered")
+	r.want(isNormal(w.NormalNumber) && w.Entered > 0, "the invoice has no normal number, or was not entered")
 	r.want(isAmount(w.TotalMinor) && w.CreditedMinor >= 0, "an amount of the invoice is out of range")
 	return i
 }
@@ -695,7 +696,7 @@ func (w NumberClaim) record(t access.Tenant) (payables.NumberClaim, error) {
 		c.Claims = append(c.Claims, payables.Claimed{Invoice: read(&r, x.InvoiceID, payables.ParseInvoiceID), Rejected: x.Rejected})
 	}
 	r.want(w.Tenant == t.String(), "the number is of another tenant")
-	r.want(w.NormalNumber != "" && len(w.Claims) > 0 && len(w.Claims) <= payables.MaxSameNumber, "nobody carries the number, or too many do")
+	r.want(isNormal(w.NormalNumber) && len(w.Claims) > 0 && len(w.Claims) <= payables.MaxSameNumber, "nobody carries the number, or too many do")
 	return c, r.err
 }
 
@@ -827,6 +828,20 @@ func isFactor(n int64) bool { return n >= 1 && n <= payables.MaxFactor }
 // maxFigure bounds what a finding compares: figures and ids, in bytes.
 const maxFigure = 200
 
+// maxNormal is how long a normal number may be, in bytes: far more than a number of
+// MaxNumber is folded to, by whatever rule was in force.
+const maxNormal = 4096
+
+func isNormal(s string) bool { return s != "" && len(s) <= maxNormal }
+
+var anyVendor = payables.Restore[payables.VendorID]("V-1")
+
+// isLabel reports whether s is a name, or a description, as they are brought in:
+// the rule is that of the command.
+func isLabel(s string) bool {
+	return len(payables.ImportVendors{Vendors: []payables.Vendor{{ID: anyVendor, Name: s}}}.Check()) == 0
+}
+
 // isFigure reports whether s can be what a finding compares: never free text.
 func isFigure(s string) bool {
 	for i := range len(s) {
@@ -850,50 +865,25 @@ var tags = []func(access.Tenant, ledger.Record) (string, bool){
 
 // blocked, withheld and decided read details, which name codes and fields, and
 // nothing else.
-func blocked(raw []byte) (any, error) {
-	d, err := declared[payables.Blocked](raw)
-	if err != nil {
-		return nil, err
+func blocked(r *reader, d payables.Blocked) {
+	r.want(d.Findings != nil && len(d.Findings) <= len(payables.FindingCodes()), "the details have no findings, or too many")
+	for _, name := range d.Findings {
+		read(r, name, payables.ParseCode)
 	}
-	b := d.(payables.Blocked)
-	if b.Findings == nil || len(b.Findings) > len(payables.FindingCodes()) {
-		return nil, fmt.Errorf("the details have no findings, or too many")
-	}
-	for _, name := range b.Findings {
-		if _, err := payables.ParseCode(name); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
 }
 
-func withheld(raw []byte) (any, error) {
-	d, err := declared[payables.Synthesised](raw)
-	if err != nil {
-		return nil, err
+func withheld(r *reader, d payables.Synthesised) {
+	most := len(payables.Fields())
+	r.want(len(d.Synthesised)+len(d.Credited) > 0 && len(d.Synthesised) <= most && len(d.Credited) <= most, "the details have no fields, or too many")
+	for _, name := range slices.Concat(d.Synthesised, d.Credited) {
+		read(r, name, payables.ParseField)
 	}
-	s := d.(payables.Synthesised)
-	if most := len(payables.Fields()); len(s.Synthesised)+len(s.Credited) == 0 || len(s.Synthesised) > most || len(s.Credited) > most {
-		return nil, fmt.Errorf("the details have no fields, or too many")
-	}
-	for _, name := range slices.Concat(s.Synthesised, s.Credited) {
-		if _, err := payables.ParseField(name); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
 }
 
-func decided(raw []byte) (any, error) {
-	d, err := declared[payables.Decided](raw)
-	if err != nil {
-		return nil, err
+func decided(r *reader, d payables.Decided) {
+	read(r, d.Status, payables.ParseStatus)
+	if d.Action != "" || d.ReasonCode != "" {
+		read(r, d.Action, payables.ParseAction)
+		read(r, d.ReasonCode, payables.ParseReasonCode)
 	}
-	r, x := reader{}, d.(payables.Decided)
-	read(&r, x.Status, payables.ParseStatus)
-	if x.Action != "" || x.ReasonCode != "" {
-		read(&r, x.Action, payables.ParseAction)
-		read(&r, x.ReasonCode, payables.ParseReasonCode)
-	}
-	return x, r.err
 }

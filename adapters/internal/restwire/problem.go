@@ -11,7 +11,9 @@ import (
 	"github.com/refundledger/refundledger/adapters/internal/strictjson"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/domain/text"
 )
 
 // Reasons that only the wire has.
@@ -117,25 +119,49 @@ const (
 
 // details reads the details of each reason that has some.
 var details = map[string]func([]byte) (any, error){
-	"balance_exceeded":  declared[refunds.BalanceExceeded],
-	"amount_precision":  declared[refunds.AmountPrecision],
-	"currency_mismatch": declared[refunds.CurrencyMismatch],
+	"balance_exceeded": declared(func(r *reader, d refunds.BalanceExceeded) {
+		read(r, d.Currency, money.ParseCurrency)
+		r.want(len(d.Requested) <= maxFigure && len(d.Available) <= maxFigure, "an amount of the details is too long")
+	}),
+	"amount_precision": declared(func(r *reader, d refunds.AmountPrecision) { read(r, d.Currency, money.ParseCurrency) }),
+	"currency_mismatch": declared(func(r *reader, d refunds.CurrencyMismatch) {
+		read(r, d.Requested, money.ParseCurrency)
+		read(r, d.Account, money.ParseCurrency)
+	}),
 
-	"already_decided":        decided,
-	"duplicate_invoice":      blocked,
-	"synthesised_invoice":    withheld,
-	"override_incomplete":    blocked,
-	"override_not_permitted": blocked,
-	"reason_without_finding": blocked,
-	"blocking_findings":      blocked,
+	"already_decided":        declared(decided),
+	"duplicate_invoice":      declared(blocked),
+	"synthesised_invoice":    declared(withheld),
+	"override_incomplete":    declared(blocked),
+	"override_not_permitted": declared(blocked),
+	"reason_without_finding": declared(blocked),
+	"blocking_findings":      declared(blocked),
 }
 
-func declared[T any](raw []byte) (any, error) {
-	var d T
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&d)
-	return d, err
+// declared reads details that must be exactly a T, and such as check accepts.
+func declared[T any](check func(*reader, T)) func([]byte) (any, error) {
+	return func(raw []byte) (any, error) {
+		var d T
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&d); err != nil {
+			return nil, err
+		}
+		r := reader{}
+		check(&r, d)
+		return d, r.err
+	}
+}
+
+// isWord reports whether s is a reason or a code, in snake_case.
+func isWord(s string) bool {
+	return s != "" && len(s) <= maxReason && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// isShown reports whether a reader sees what s says, within most bytes.
+func isShown(s string, most int) bool {
+	_, err := text.Parse(s, text.Bounds{Min: 1, Max: most, MaxCodePoints: most})
+	return err == nil && len(s) <= most
 }
 
 // Refusal is a problem as a client reads it: a fault, or the reason why the
@@ -163,7 +189,7 @@ func ParseProblem(status int, doc []byte) (Refusal, error) {
 		return Refusal{}, fmt.Errorf("the problem is of another status than the answer")
 	}
 	reason, err := v.Lookup("reason").Text()
-	if err != nil || reason == "" || len(reason) > maxReason || strings.Trim(reason, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+	if err != nil || !isWord(reason) {
 		return Refusal{}, fmt.Errorf("the problem gives no reason in snake_case")
 	}
 	if v.Lookup("code").Kind() == strictjson.KindAbsent && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
@@ -189,14 +215,17 @@ func ParseProblem(status int, doc []byte) (Refusal, error) {
 		at, err := issue.Lookup("pointer").Text()
 		path, ok := parsePointer(at)
 		code, err2 := issue.Lookup("code").Text()
-		text, err3 := issue.Lookup("message").Text()
-		if err != nil || err2 != nil || err3 != nil || !ok || len(text) > maxDetail {
+		said, err3 := issue.Lookup("message").Text()
+		if err != nil || err2 != nil || err3 != nil || !ok || at != "" && !isShown(at, maxDetail) || !isWord(code) || !isShown(said, maxDetail) {
 			return Refusal{}, fmt.Errorf("an issue of the problem is out of form")
 		}
 		if i == maxIssues {
 			break
 		}
-		f.Issues = append(f.Issues, fault.Issue{Path: path, Code: code, Message: text})
+		f.Issues = append(f.Issues, fault.Issue{Path: path, Code: code, Message: said})
+	}
+	if !isShown(message, maxDetail*max(1, len(f.Issues))) { // it may say what each of them says
+		return Refusal{}, fmt.Errorf("the detail of the problem is nothing that can be shown")
 	}
 	return Refusal{Fault: f, Reason: reason}, nil
 }
