@@ -283,6 +283,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a principal, without the right": {refunds, "caller", ten, with("Ledger-Principal", "bot"), 403, "delegation"},
 		"a tool, without the right":      {refunds, "caller", ten, with("Ledger-Tool", "t"), 403, "delegation"},
 		"a person who names another":     {refunds, "person", ten, with("Ledger-Principal", "bot"), 403, "delegation"},
+		"a person who names itself":      {refunds, "person", ten, with("Ledger-Principal", "person"), 403, "delegation"},
+		"a person who names a tool":      {refunds, "person", ten, with("Ledger-Tool", "t"), 403, "delegation"},
 		"a principal out of form":        {refunds, "gateway", ten, with("Ledger-Principal", "a/b"), 400, "invalid_input"},
 		"an empty principal":             {refunds, "gateway", ten, with("Ledger-Principal", ""), 400, "invalid_input"},
 		"two principals":                 {refunds, "gateway", ten, with("Ledger-Principal", "a", "Ledger-Principal", "b"), 400, "invalid_input"},
@@ -415,6 +417,16 @@ func TestAServiceActsForItsPrincipals(t *testing.T) {
 	w.is(w.ask("GET /v1/operations/k", "gateway", "", "Ledger-Principal", "bot"), http.StatusOK, "")
 	if n := w.balance(); n != 80_00 {
 		t.Errorf("the balance is %d", n)
+	}
+}
+
+// Only a service delegates: to a person the scope gives nothing, and takes nothing.
+func TestAPersonWithTheScopeToDelegateIsItself(t *testing.T) {
+	w := newWorld(t)
+	got := w.ask(refunds, "person", ten, "Idempotency-Key", "k")
+	w.is(got, http.StatusCreated, "")
+	if o := got.json["operation"].(map[string]any); o["principal"] != "person" || o["via"] != nil || o["tool"] != "refunds.trigger" {
+		t.Errorf("the operation: %v", o)
 	}
 }
 
