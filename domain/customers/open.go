@@ -90,6 +90,7 @@ func (c Open) Facts() []operation.Fact {
 		{Name: factProfile, Value: c.Profile.digest()},
 		{Name: "status", Value: c.Status.name},
 		{Name: "currency", Value: c.Opening.Currency().String()},
+		{Name: "digits", Value: strconv.Itoa(c.Opening.Currency().Digits())},
 		{Name: factOpening, Value: strconv.FormatInt(c.Opening.Minor(), 10)},
 		{Name: "created_at_ms", Value: strconv.FormatInt(c.CreatedAt.UnixMilli(), 10)},
 	}

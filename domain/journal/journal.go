@@ -255,7 +255,8 @@ func digest(e *content) Hash {
 	return sha256.Sum256(b)
 }
 
-// Broken says which entry of a history does not hold, and why.
+// Broken says which entry of a history does not hold, and why. The zero subject
+// is none: what does not hold is in no history.
 type Broken struct {
 	Subject Subject
 	Number  int64
@@ -264,6 +265,9 @@ type Broken struct {
 
 // Error names the entry and the reason.
 func (b *Broken) Error() string {
+	if b.Subject == (Subject{}) {
+		return b.Why
+	}
 	return fmt.Sprintf("entry %d of %s %s: %s", b.Number, b.Subject.Kind, b.Subject.ID, b.Why)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 )
 
@@ -19,7 +20,8 @@ type History struct {
 
 	receipts map[OrderID][]Receipt // of each order, as they came
 	decided  map[InvoiceID]int64   // the number of the last decision, 0 for none
-	states   []ledger.Ref          // the orders and invoices, as they came
+	currency map[InvoiceID]money.Currency
+	states   []ledger.Ref // the orders and invoices, as they came
 	orders   []ledger.Ref
 	credits  map[InvoiceID]InvoiceID    // of each credit note, the invoice of the vendor that it names
 	notes    map[InvoiceID][]ledger.Ref // of each invoice, those that were approved, in this order
@@ -31,7 +33,7 @@ type History struct {
 // NewHistory starts the history of the vendor v, as it is on record.
 func NewHistory(v Vendor) *History {
 	return &History{
-		record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{},
+		record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}, currency: map[InvoiceID]money.Currency{},
 		credits: map[InvoiceID]InvoiceID{}, notes: map[InvoiceID][]ledger.Ref{}, claims: map[ledger.Ref][]Claimed{},
 	}
 }
@@ -83,8 +85,12 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		h.states, h.orders = append(h.states, ref), append(h.orders, ref)
 		return document[Order](view, ref, e)
 	case ReceiptKind:
-		if r, ok := ledger.Get[Receipt](view, ref); ok {
+		r, ok := ledger.Get[Receipt](view, ref)
+		if ok {
 			h.receipts[r.Order] = append(h.receipts[r.Order], r)
+		}
+		if ok && r.Vendor != h.record.ID { // which its facts leave to the order
+			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "what it entered is another vendor's on record: goods_receipt " + ref.ID}
 		}
 		return document[Receipt](view, ref, e)
 	case InvoiceKind:
@@ -94,10 +100,15 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 			if _, own := h.decided[i.Credits]; own {
 				h.credits[i.ID] = i.Credits
 			}
-			h.decided[i.ID] = 0
+			h.decided[i.ID], h.currency[i.ID] = 0, i.Currency
 		}
-		if len(i.Synthesised) > 0 {
+		switch again, err := ParseNumber(i.Number.written); {
+		case len(i.Synthesised) > 0:
 			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "not all of what it entered is on record: invoice " + ref.ID}
+		case ok && (err != nil || again != i.Number):
+			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "the number of what it entered counts as another one on record: invoice " + ref.ID}
+		case ok && i.Entered != e.Number():
+			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: fmt.Sprintf("what it entered was entered by entry %d on record: invoice %s", i.Entered, ref.ID)}
 		}
 		return document[Invoice](view, ref, e)
 	}
@@ -109,7 +120,15 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		}
 		h.notes[credited] = append(h.notes[credited], d.Invoice.Ref())
 	}
-	return d.Verify(there, e)
+	if err := d.Verify(there, e); err != nil {
+		return err
+	}
+	for _, p := range e.Postings() { // of which the hash has minor units and a code
+		if p.Amount.Currency() != h.currency[d.Invoice] {
+			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "its postings are in another currency than the invoice " + d.Invoice.text + ", or one with other digits"}
+		}
+	}
+	return nil
 }
 
 // document compares a document on record with the digest in its entry.

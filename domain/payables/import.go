@@ -259,7 +259,7 @@ func (c ImportOrders) Facts() []operation.Fact {
 
 func (o Order) facts() []operation.Fact {
 	facts := []operation.Fact{
-		{Name: "order", Value: o.ID.text}, {Name: "vendor", Value: o.Vendor.text}, {Name: "currency", Value: o.Currency.String()},
+		{Name: "order", Value: o.ID.text}, {Name: "vendor", Value: o.Vendor.text}, {Name: "currency", Value: o.Currency.String()}, digits(o.Currency),
 		{Name: "freight_limit_minor", Value: minor(o.FreightLimit)}, {Name: "tax_limit_percent", Value: o.TaxLimit.String()},
 	}
 	for _, l := range o.Lines {
@@ -272,6 +272,11 @@ func (o Order) facts() []operation.Fact {
 		}
 	}
 	return facts
+}
+
+// digits says what the minor units of a document are.
+func digits(c money.Currency) operation.Fact {
+	return operation.Fact{Name: "digits", Value: strconv.Itoa(c.Digits())}
 }
 
 func minor(a money.Amount) string { return strconv.FormatInt(a.Minor(), 10) }
@@ -562,7 +567,7 @@ func (c ImportInvoices) Facts() []operation.Fact {
 func (i Invoice) facts() []operation.Fact {
 	facts := []operation.Fact{
 		{Name: "invoice", Value: i.ID.text}, {Name: "number", Value: i.Number.written}, {Name: "kind", Value: i.Document.name}, {Name: "credits", Value: i.Credits.text},
-		{Name: "vendor", Value: i.Vendor.text}, {Name: "order", Value: i.Order.text}, {Name: "currency", Value: i.Currency.String()},
+		{Name: "vendor", Value: i.Vendor.text}, {Name: "order", Value: i.Order.text}, {Name: "currency", Value: i.Currency.String()}, digits(i.Currency),
 		{Name: "tax_minor", Value: minor(i.Tax)}, {Name: "freight_minor", Value: minor(i.Freight)}, {Name: "total_minor", Value: minor(i.Total)}, {Name: "date", Value: i.Date.text},
 	}
 	for _, l := range i.Lines {

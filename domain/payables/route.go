@@ -419,6 +419,12 @@ func (r Request) facts() []operation.Fact {
 	}
 }
 
+// Asked returns the facts of the request out of those of a decision's entry: what
+// the operation key is bound to.
+func Asked(entry []operation.Fact) []operation.Fact {
+	return entry[:min(len(entry), len(Request{}.facts()))]
+}
+
 // evidence is what the entry of a decision proves: the request, the tolerance
 // it was decided under, what the match found, each code with its lines, and what
 // was not on record.
