@@ -16,13 +16,15 @@ import (
 	"github.com/refundledger/refundledger/ports"
 )
 
-// App is the application. All fields are needed, Payables only for
-// payables; all methods may be called at once.
+// App is the application. All fields are needed, Payables only for payables,
+// and Census only where a verification can count, which a client of a ledger
+// service can not; all methods may be called at once.
 type App struct {
 	Ledger   ports.Ledger
 	Refunds  ports.Refunds
 	Payables ports.Payables
 	Journal  ports.Journal
+	Census   ports.Census
 	Clock    ports.Clock
 	IDs      ports.IDs
 	// Tolerance is how far invoiced prices may differ from ordered ones.

@@ -50,7 +50,7 @@ func customer(n int, amount, currency string, status customers.Status) customers
 func newApp(t *testing.T, list ...customers.Open) *app.App {
 	t.Helper()
 	s := memory.New()
-	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 5 * time.Second}
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Census: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: 5 * time.Second}
 	if len(list) > 0 {
 		if _, err := a.ImportCustomers(t.Context(), call(operator, ""), list); err != nil {
 			t.Fatal(err)

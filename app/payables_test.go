@@ -55,7 +55,7 @@ func payablesApp(t *testing.T) (*app.App, *watched) {
 		t.Fatal(err)
 	}
 	w := &watched{Store: s}
-	return &app.App{Ledger: w, Refunds: w, Payables: w, Journal: w, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: patience, Tolerance: payables.DefaultTolerance()}, w
+	return &app.App{Ledger: w, Refunds: w, Payables: w, Journal: w, Census: w, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: patience, Tolerance: payables.DefaultTolerance()}, w
 }
 
 const patience = 30e9

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/domain/refunds"
 	"github.com/refundledger/refundledger/ports"
 )
 
@@ -267,6 +269,128 @@ func TestAVerificationFindsAChangedFirstAnswer(t *testing.T) {
 		v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
 		if err != nil || v.Broken == nil || v.Broken.Number != 1 || v.Broken.Why == "" {
 			t.Errorf("%s: it finds %+v, %v", name, v.Broken, err)
+		}
+	}
+}
+
+// miscounted counts something wrong.
+type miscounted struct {
+	ports.Census
+	change func(ports.Counts)
+}
+
+func (m miscounted) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
+	n, err := m.Census.Count(ctx, t)
+	if err == nil {
+		n.Outcomes = maps.Clone(n.Entries)
+		n.Outcomes[payables.RouteName] += 7 // decided again
+		for _, command := range []string{payables.ImportOrdersName, payables.ImportReceiptsName, payables.ImportInvoicesName} {
+			n.Outcomes[command] = 0
+		}
+		n.Outcomes[payables.ImportVendorsName] = n.Records[customers.ImportKind] // however many they bring in
+		m.change(n)
+	}
+	return n, err
+}
+
+// What belongs to no history is found by counting, of every kind.
+func TestAVerificationCounts(t *testing.T) {
+	a, s := billing(t, 3)
+	approve(t, a, bill(0))
+	all := call(operator, "")
+	more := func(kind ledger.Kind) func(ports.Counts) { return func(n ports.Counts) { n.Records[kind]++ } }
+	for says, change := range map[string]func(ports.Counts){
+		"":                                       func(ports.Counts) {},
+		"entries, and":                           func(n ports.Counts) { n.Entries["another"]++ },
+		"1 outcomes of refunds.trigger, and 0 e": func(n ports.Counts) { n.Outcomes[refunds.TriggerName]++ },
+		"1 outcomes of refunds.reverse, and 0 e": func(n ports.Counts) { n.Outcomes[refunds.ReverseName]++ },
+		"1 outcomes of customers.adjust, and 0 ": func(n ports.Counts) { n.Outcomes[customers.AdjustName]++ },
+		"4 outcomes of customers.open, and 3 en": func(n ports.Counts) { n.Outcomes[customers.OpenName]++ },
+		"outcomes of imports":                    func(n ports.Counts) { n.Outcomes[customers.ImportName]++ },
+		"records of the kind account, ":          more(customers.Kind),
+		"records of the kind adjustment, ":       more(customers.AdjustmentKind),
+		"records of the kind refund, ":           more(refunds.Kind),
+		"records of the kind reversal, ":         more(refunds.ReversalKind),
+		"records of the kind vendor, ":           more(payables.VendorKind),
+		"records of the kind purchase_order, ":   more(payables.OrderKind),
+		"records of the kind goods_receipt, ":    more(payables.ReceiptKind),
+		"records of the kind invoice, ":          more(payables.InvoiceKind),
+		"records of the kind number_claim, ":     more(payables.NumberClaimKind),
+		"records of the kind decision, ":         more(payables.DecisionKind),
+		"records of the kind import, ":           more(customers.ImportKind),
+	} {
+		a.Census = miscounted{s.Store, change}
+		v, err := a.VerifyLedger(t.Context(), all, customers.ID{}, 0)
+		got := ""
+		if v.Broken != nil {
+			got = v.Broken.Error()
+		}
+		if err != nil || !strings.Contains(got, says) || (says == "") != (got == "") {
+			t.Errorf("%q: it finds %q, %v", says, got, err)
+		}
+	}
+	a.Census = nil // it can not
+	holds(t, a)
+}
+
+// An entry after the last that an account knows is found, unless the account goes
+// on meanwhile.
+func TestAVerificationFindsAnEntryAfterTheLast(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	refund := func() {
+		if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("1"), damaged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := a.Ledger.(*memory.Store)
+	refund()
+	then, err := store.ListAccounts(t.Context(), tenant, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refund()
+	stale := lyingLedger{store, func(ref ledger.Ref, r ledger.Record) ledger.Record {
+		if ref.Kind == customers.Kind {
+			return then[0]
+		}
+		return r
+	}, func(e journal.Entry) journal.Entry { return e }}
+	a.Ledger = stale
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+	if err != nil || v.Broken == nil || v.Broken.Number != 3 || !strings.Contains(v.Broken.Why, "after the last entry") {
+		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+	a.Ledger = &once{Ledger: store, first: stale}
+	if v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0); err != nil || v.Broken != nil || v.Entries != 2 {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
+}
+
+// once answers the first load from elsewhere.
+type once struct {
+	ports.Ledger
+	first ports.Ledger
+}
+
+func (o *once) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	from := o.Ledger
+	if o.first != nil {
+		from, o.first = o.first, nil
+	}
+	return from.Load(ctx, t, refs...)
+}
+
+// A history that fills its last page is read to its end.
+func TestAVerificationReadsAFullPage(t *testing.T) {
+	for _, entries := range []int{199, 200, 201, 400} {
+		a := newApp(t, customer(1, "500", "USD", customers.Active))
+		for range entries - 1 {
+			if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("1"), damaged); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0); err != nil || v.Broken != nil || v.Entries != entries {
+			t.Errorf("%d: it finds %+v, %v", entries, v, err)
 		}
 	}
 }

@@ -61,6 +61,27 @@ type Journal interface {
 	ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error)
 }
 
+// Census counts what a ledger holds, so that a verification finds what no history
+// names.
+type Census interface {
+	// Count counts what there is of the tenant, all at one moment.
+	Count(ctx context.Context, t access.Tenant) (Counts, error)
+}
+
+// Counts are how many there are of each.
+type Counts struct {
+	// Versions is the sum of the versions of all accounts and vendors.
+	Versions int64
+	// Entries are those of each command.
+	Entries map[string]int64
+	// Outcomes are those of each command; nil if an outcome is kept as part of its
+	// entries.
+	Outcomes map[string]int64
+	// Records are those of each kind but outcomes and entries. Each document that
+	// carries a number is one claim.
+	Records map[ledger.Kind]int64
+}
+
 // Clock tells the time. The domain never asks it.
 type Clock interface{ Now() time.Time }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -65,7 +66,7 @@ type verifyLedgerOut struct {
 type badEntry struct {
 	CustomerID *string `json:"customerId,omitempty" jsonschema:"The customer whose history it is in."`
 	VendorID   *string `json:"vendorId,omitempty" jsonschema:"The vendor whose history it is in."`
-	Entry      int64   `json:"entry" jsonschema:"The entry's number."`
+	Entry      *int64  `json:"entry,omitempty" jsonschema:"The entry's number; absent if what does not hold is in no history."`
 	Why        string  `json:"why" jsonschema:"What does not hold."`
 }
 
@@ -96,7 +97,7 @@ func historyTools() []tool {
 		}),
 		declare(declaration[verifyLedgerIn, verifyLedgerOut]{
 			Name: "verify_ledger", Toolset: "history", Title: "Verify the ledger",
-			About: "Recompute the journal of one customer, or of all customers and vendors: hashes, links, debits and credits, balances. " +
+			About: "Recompute the journal of one customer, or of all customers and vendors: hashes, links, debits and credits, balances; of all, also that nothing stands beside it. " +
 				"Call it when someone doubts a balance. Returns what was checked and whether it holds, with the first bad entry otherwise. " +
 				"Changes nothing.",
 			Scope: access.RefundRead, Idempotent: true,
@@ -177,10 +178,14 @@ func verifyLedger(ctx context.Context, a *app.App, c app.Call, in verifyLedgerIn
 	}
 	out := verifyLedgerOut{Holds: v.Broken == nil, Customers: int64(v.Customers), Vendors: int64(v.Vendors), Entries: int64(v.Entries), Postings: int64(v.Postings)}
 	if v.Broken != nil {
-		out.FirstBadEntry = &badEntry{Entry: v.Broken.Number, Why: v.Broken.Why}
-		if v.Broken.Subject.Kind == payables.VendorKind.Name {
+		out.FirstBadEntry = &badEntry{Why: v.Broken.Why}
+		if v.Broken.Subject != (journal.Subject{}) {
+			out.FirstBadEntry.Entry = &v.Broken.Number
+		}
+		switch v.Broken.Subject.Kind {
+		case payables.VendorKind.Name:
 			out.FirstBadEntry.VendorID = &v.Broken.Subject.ID
-		} else {
+		case customers.Kind.Name:
 			out.FirstBadEntry.CustomerID = &v.Broken.Subject.ID
 		}
 	}

@@ -133,6 +133,10 @@ func (s stubborn) ListVendors(ctx context.Context, t access.Tenant, after string
 	return repeated(ctx, func() ([]payables.Vendor, error) { return s.Store.ListVendors(ctx, t, after, limit) })
 }
 
+func (s stubborn) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
+	return repeated(ctx, func() (ports.Counts, error) { return s.Store.Count(ctx, t) })
+}
+
 func again(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (fault.CodeOf(err) == fault.BackendUnavailable || fault.CodeOf(err) == fault.OutcomeUnknown)
 }

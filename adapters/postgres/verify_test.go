@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore/sqlstoretest"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
@@ -19,7 +20,7 @@ import (
 func verify(t testing.TB, url string) string {
 	t.Helper()
 	s := openAt(t, url)
-	a := &app.App{Ledger: s, Refunds: s, Payables: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}}
+	a := &app.App{Ledger: s, Refunds: s, Payables: s, Journal: s, Census: s, Clock: system.Clock{}, IDs: system.IDs{}}
 	auditor := must(access.NewPrincipal(acme, "auditor", access.Human, access.ScopesOf(access.RefundRead), access.Free, ""))
 	v, err := a.VerifyLedger(t.Context(), app.Call{Principal: auditor, Tool: "verify"}, customers.ID{}, 0)
 	if err != nil {
@@ -120,4 +121,35 @@ func TestAVerificationFindsChangedFirstAnswers(t *testing.T) {
 			t.Errorf("%s: %s", tt.change, got)
 		}
 	}
+}
+
+// Whoever owns the database can switch the triggers off: what they write then is
+// found.
+func TestAVerificationFindsTampering(t *testing.T) {
+	sqlstoretest.Check(t, func(t testing.TB) (func(string), func() string) {
+		url := migrated(t)
+		s := openAt(t, url)
+		if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
+			t.Fatal(err)
+		}
+		i := invoice(t, s, "INV-1005")
+		do(t, s, "duplicate", payables.Route{
+			Request: payables.Request{Invoice: i.ID, Action: payables.Reject, Reason: must(payables.ParseReasonCode("DUPLICATE_INVOICE"))},
+			Links:   payables.LinksOf(i, nil), Authority: payables.Authority{Tolerance: payables.DefaultTolerance()},
+		})
+		sqlstoretest.Fill(t, s, acme)
+		return func(change string) { exec(t, url, "SET session_replication_role = replica; "+change) }, func() string { return verify(t, url) }
+	},
+		sqlstoretest.Tampering{Does: "an opening that looks like a refund",
+			SQL: `INSERT INTO refunds SELECT tenant, customer, 1, id, amount_minor, currency, digits, reason, processed_at, remaining_minor FROM refunds WHERE number = 2`, Says: "records of the kind refund"},
+		sqlstoretest.Tampering{Does: "an account set back to before its last entry",
+			SQL: `UPDATE accounts SET version = 4, head_hash = (SELECT hash FROM entries WHERE subject_id = 'CUST-00001' AND number = 4),
+				balance_minor = balance_minor - 100 WHERE id = 'CUST-00001'; UPDATE lots SET balance_minor = balance_minor - 100 WHERE account = 'CUST-00001'`,
+			Says: "it stands after the last entry that the record knows"},
+		sqlstoretest.Tampering{Does: "the digits of what a vendor is owed",
+			SQL: `UPDATE postings SET digits = 3 WHERE subject_kind = 'vendor'; UPDATE vendor_balances SET digits = 3`, Says: "one with other digits"},
+		sqlstoretest.Tampering{Does: "an entry that follows none",
+			SQL: `INSERT INTO entries SELECT tenant, subject_kind, subject_id, 9999, op, principal, via, tool, key, at, command, facts, previous, hash
+				FROM entries WHERE subject_id = 'CUST-00002'`, Says: "entries, and"},
+	)
 }

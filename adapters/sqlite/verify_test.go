@@ -1,11 +1,14 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore/sqlstoretest"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
@@ -19,7 +22,7 @@ import (
 func verify(t testing.TB, path string) string {
 	t.Helper()
 	s := openAt(t, path)
-	a := &app.App{Ledger: s, Refunds: s, Payables: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}}
+	a := &app.App{Ledger: s, Refunds: s, Payables: s, Journal: s, Census: s, Clock: system.Clock{}, IDs: system.IDs{}}
 	auditor := must(access.NewPrincipal(acme, "auditor", access.Human, access.ScopesOf(access.RefundRead), access.Free, ""))
 	v, err := a.VerifyLedger(t.Context(), app.Call{Principal: auditor, Tool: "verify"}, customers.ID{}, 0)
 	if err != nil {
@@ -107,4 +110,55 @@ func TestAVerificationFindsChangedFirstAnswers(t *testing.T) {
 			t.Errorf("%s: %s", tt.change, got)
 		}
 	}
+}
+
+// Whoever owns the file can take the triggers away: what they write then is found.
+func TestAVerificationFindsTampering(t *testing.T) {
+	filled := filepath.Join(t.TempDir(), "ledger.db")
+	s := seeded(t, filled)
+	sqlstoretest.Fill(t, s, acme)
+	exec1(t, filled, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	whole := must(os.ReadFile(filled))
+	var drops string
+	for _, name := range names(t, filled, "trigger") {
+		drops += "DROP TRIGGER " + name + "; "
+	}
+	sqlstoretest.Check(t, func(t testing.TB) (func(string), func() string) {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return func(change string) { exec1(t, path, drops+change) }, func() string { return verify(t, path) }
+	},
+		sqlstoretest.Tampering{Does: "an opening that looks like a refund",
+			SQL: `UPDATE entry_rows SET reason = 'x', remaining_minor = 0 WHERE subject_id = 'CUST-00002' AND number = 1`, Says: "records of the kind refund"},
+		sqlstoretest.Tampering{Does: "an account set back to before its last entry",
+			SQL: `UPDATE accounts SET version = 4, head_hash = (SELECT hash FROM entries WHERE subject_id = 'CUST-00001' AND number = 4),
+				balance_minor = balance_minor - 100, lot_minor = lot_minor - 100 WHERE id = 'CUST-00001'`, Says: "it stands after the last entry that the record knows"},
+		sqlstoretest.Tampering{Does: "an account set back by far",
+			SQL: `UPDATE accounts SET version = 1, head_hash = (SELECT hash FROM entries WHERE subject_id = 'CUST-00001' AND number = 1),
+				balance_minor = 50000, lot_minor = 50000 WHERE id = 'CUST-00001'`, Says: "it stands after the last entry that the record knows"},
+		sqlstoretest.Tampering{Does: "the digits of what a vendor is owed",
+			SQL: `UPDATE entry_rows SET digits = 3 WHERE subject_kind = 'vendor' AND debit IS NOT NULL; UPDATE vendor_balances SET digits = 3`, Says: "one with other digits"},
+		sqlstoretest.Tampering{Does: "an entry that follows none",
+			SQL: `INSERT INTO entry_rows (operation, tenant, subject_kind, subject_id, number, facts, previous, hash)
+				SELECT operation, tenant, subject_kind, subject_id, 9999, facts, previous, hash FROM entry_rows WHERE subject_id = 'CUST-00002'`, Says: "entries, and"},
+	)
+}
+
+// names lists what the file has of a type.
+func names(t testing.TB, path, kind string) (all []string) {
+	t.Helper()
+	db := must(sql.Open("sqlite", path))
+	defer db.Close()
+	rows := must(db.Query(`SELECT name FROM sqlite_schema WHERE type = $1`, kind))
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	return all
 }

@@ -157,6 +157,14 @@ func (t *Traces) Refunds(next ports.Refunds) ports.Refunds { return tracedRefund
 // Journal makes a span of each read for a call.
 func (t *Traces) Journal(next ports.Journal) ports.Journal { return tracedJournal{next, t} }
 
+// Census makes a span of each count for a call. It is nil if next is.
+func (t *Traces) Census(next ports.Census) ports.Census {
+	if next == nil {
+		return nil
+	}
+	return tracedCensus{next, t}
+}
+
 // Payables makes a span of each read for a call. It has [ports.Tolerances] if
 // next does, and is nil if next is.
 func (t *Traces) Payables(next ports.Payables) ports.Payables {
@@ -184,6 +192,10 @@ type (
 	}
 	tracedJournal struct {
 		next ports.Journal
+		t    *Traces
+	}
+	tracedCensus struct {
+		next ports.Census
 		t    *Traces
 	}
 	tracedPayables struct {
@@ -220,6 +232,10 @@ func (j tracedJournal) ListEntries(ctx context.Context, t access.Tenant, s journ
 	return inSpan(ctx, j.t, "list_entries", func(ctx context.Context) ([]journal.Entry, error) {
 		return j.next.ListEntries(ctx, t, s, after, limit)
 	})
+}
+
+func (c tracedCensus) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
+	return inSpan(ctx, c.t, "count", func(ctx context.Context) (ports.Counts, error) { return c.next.Count(ctx, t) })
 }
 
 func (p tracedPayables) ListInvoices(ctx context.Context, t access.Tenant, f ports.InvoiceFilter, after string, limit int) ([]payables.Invoice, error) {

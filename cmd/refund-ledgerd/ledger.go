@@ -100,7 +100,7 @@ func (s settings) operator() (app.Call, error) {
 }
 
 func application(st store.Store) *app.App {
-	return &app.App{Ledger: st, Refunds: st, Payables: st, Journal: st, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
+	return &app.App{Ledger: st, Refunds: st, Payables: st, Journal: st, Census: store.Census(st), Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: operatorTimeout}
 }
 
 // operatorFlags are of every command that writes.
@@ -181,7 +181,7 @@ func verify(ctx context.Context, c console, s settings, _ []string) error {
 		case v.Customers+v.Vendors == 0:
 			return fmt.Errorf("there are no customers and no vendors of the tenant %s", s.tenant)
 		}
-		fmt.Fprintf(c.out, "holds: %d customers, %d vendors, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds, decisions\n", v.Customers, v.Vendors, v.Entries, v.Postings)
+		fmt.Fprintf(c.out, "holds: %d customers, %d vendors, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds, decisions, documents, answers, and nothing beside\n", v.Customers, v.Vendors, v.Entries, v.Postings)
 		return nil
 	})
 }

@@ -66,7 +66,7 @@ func commands() []command {
 		{"migrate", "", 0, "make the tables, or bring them up to date", nil, migrate},
 		{"seed", "", 0, "open the demo customers and bring in the demo invoices", nil, seed},
 	}, importCommands(), []command{
-		{"verify", "", 0, "recompute every hash, link, posting and balance; exit 1 if one does not hold", operatorFlags, verify},
+		{"verify", "", 0, "recompute every hash, posting and balance, compare every record, count what no entry made; exit 1 if one does not hold", operatorFlags, verify},
 		{"export journal", "", 0, "write the journal to stdout, an entry a line, as JSON", nil, exportJournal},
 		{"refunds", "CUSTOMER", 1, "list the refunds of a customer with the entries that booked them", operatorFlags, listRefunds},
 		{"reverse", "CUSTOMER ENTRY", 2, "book back a refund whose payment failed for good", correctionFlags, reverse},

@@ -100,7 +100,7 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 		return exitFailed
 	}
 	defer closeStore(s, log)
-	a := &app.App{Ledger: s, Refunds: s, Journal: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
+	a := &app.App{Ledger: s, Refunds: s, Journal: s, Census: store.Census(s), Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: c.CallTimeout, RequireOperationKey: c.RequireOperationKey, Tolerance: c.Tolerance}
 	if slices.Contains(c.Toolsets, "payables") {
 		a.Payables = store.Payables(ctx, s, log.Logger)
 	}
@@ -115,7 +115,8 @@ func run(args, environ []string, stdin, stdout, stderr *os.File, open func(conte
 	}
 	if traces != nil {
 		defer closeTraces(traces, log)
-		a.Ledger, a.Refunds, a.Journal, a.Payables = traces.Ledger(a.Ledger), traces.Refunds(a.Refunds), traces.Journal(a.Journal), traces.Payables(a.Payables)
+		a.Ledger, a.Refunds, a.Journal = traces.Ledger(a.Ledger), traces.Refunds(a.Refunds), traces.Journal(a.Journal)
+		a.Census, a.Payables = traces.Census(a.Census), traces.Payables(a.Payables)
 		o.Tracer = traces
 	}
 	var metrics *telemetry.Metrics

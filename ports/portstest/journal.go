@@ -1,12 +1,15 @@
 package portstest
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
 )
 
 // journalLaws are about the books.
@@ -142,4 +145,63 @@ func journalLaws(law add) {
 		})
 		w.balance(c, 80_00, 21)
 	})
+
+	law("everything is counted, each kind of record and each command by itself", func(w world) {
+		c := w.opened(1, 100_00)
+		w.done(customers.Import{Customers: []customers.Open{opening(2, cents(0)), opening(3, cents(5))}})
+		for range 3 {
+			w.done(refund(c, 1_00))
+		}
+		w.done(refunds.Reverse{Customer: c, Refund: 3, Reason: reason("The bank sent it back.")})
+		w.done(customers.Adjust{Customer: c, Change: cents(7), Why: "An error."})
+		if _, err := w.do(key(), refund(c, 1_000_00)); err == nil {
+			w.Fatal("more than there is was refunded")
+		}
+		w.in("other").opened(1, 1) // which is not counted
+		n := w.counted()
+		if n.Versions != 8 {
+			w.Errorf("the versions sum to %d", n.Versions)
+		}
+		commands := map[string]int64{customers.OpenName: 1, customers.ImportName: 2, refunds.TriggerName: 3, refunds.ReverseName: 1, customers.AdjustName: 1}
+		if !maps.Equal(n.Entries, commands) {
+			w.Errorf("the entries are %v", n.Entries)
+		}
+		commands[customers.ImportName] = 1 // whatever it brings in, it is one
+		if n.Outcomes != nil && !maps.Equal(n.Outcomes, commands) {
+			w.Errorf("the outcomes are %v", n.Outcomes)
+		}
+		for kind, want := range map[ledger.Kind]int64{customers.Kind: 3, customers.ImportKind: 1, customers.AdjustmentKind: 1, refunds.Kind: 3, refunds.ReversalKind: 1} {
+			if n.Records[kind] != want {
+				w.Errorf("there are %d records of the kind %s, want %d", n.Records[kind], kind.Name, want)
+			}
+		}
+	}, Operator, ManyTenants, Counts)
+
+	law("a count is of one moment: what one write makes is counted together", func(w world) {
+		c := w.opened(1, 100_00)
+		atOnce(4, func(i int) {
+			for range 10 {
+				if i < 2 {
+					if o, err := w.do(key(), refund(c, 1_00)); err != nil {
+						w.Errorf("a refund: %s", result(o, err))
+					}
+					continue
+				}
+				n := w.counted()
+				made := n.Entries[refunds.TriggerName]
+				if n.Versions != made+1 || n.Records[refunds.Kind] != made || n.Outcomes != nil && n.Outcomes[refunds.TriggerName] != made {
+					w.Errorf("%+v", n)
+				}
+			}
+		})
+	}, Counts)
+}
+
+func (w world) counted() ports.Counts {
+	w.Helper()
+	n, err := w.Store.(ports.Census).Count(w.ctx, w.tenant)
+	if err != nil {
+		w.Errorf("Count: %v", err)
+	}
+	return n
 }

@@ -73,6 +73,8 @@ const (
 	// KeepsPayables: the store is a [ports.Payables] too. It is seen from the store
 	// itself; nobody has to say so.
 	KeepsPayables Power = "keep payables"
+	// Counts: the store is a [ports.Census] too. That is seen from the store as well.
+	Counts Power = "count what it holds"
 )
 
 // Ledger checks every law on stores that open makes: fresh and empty each time,
@@ -99,6 +101,9 @@ func check(t *testing.T, laws func(add), open func(testing.TB) Store, lacks []Po
 			store := open(t)
 			if _, keeps := store.(ports.Payables); !keeps && slices.Contains(needs, KeepsPayables) {
 				t.Skipf("the store can not %s", KeepsPayables)
+			}
+			if _, counts := store.(ports.Census); !counts && slices.Contains(needs, Counts) {
+				t.Skipf("the store can not %s", Counts)
 			}
 			holds(newWorld(t, store, lacks))
 		})

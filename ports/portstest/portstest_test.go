@@ -38,6 +38,15 @@ type faulty struct {
 	filter   func(ports.InvoiceFilter) ports.InvoiceFilter
 	before   func(int64) int64
 	sums     func([]ports.InvoiceSum) []ports.InvoiceSum
+	counts   func(ports.Counts) ports.Counts
+}
+
+func (f faulty) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
+	n, err := f.Store.(ports.Census).Count(ctx, t)
+	if f.counts != nil {
+		n = f.counts(n)
+	}
+	return n, err
 }
 
 func (f faulty) payables() ports.Payables { return f.Store.(ports.Payables) }
@@ -390,6 +399,14 @@ func TestEachFaultBreaksALaw(t *testing.T) {
 			})
 		}}, "an account is kept"},
 		{"its reads are behind its writes", behind(), "every history of refunds"},
+		{"it counts a reversed refund no more", faulty{counts: func(n ports.Counts) ports.Counts {
+			n.Records[refunds.Kind] -= n.Records[refunds.ReversalKind]
+			return n
+		}}, "everything is counted"},
+		{"it counts one table after the other", faulty{counts: func(n ports.Counts) ports.Counts {
+			n.Entries[refunds.TriggerName]++
+			return n
+		}}, "a count is of one moment"},
 		{"an approval consumes nothing", faulty{do: orders(func(before, after payables.Order) payables.Order {
 			for n := range before.Lines {
 				after.Lines[n].Billed = before.Lines[n].Billed

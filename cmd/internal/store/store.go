@@ -104,6 +104,12 @@ func Payables(ctx context.Context, s Store, log *slog.Logger) ports.Payables {
 	return client
 }
 
+// Census returns what counts what a store holds, or nil if it can not.
+func Census(s Store) ports.Census {
+	c, _ := s.(ports.Census)
+	return c
+}
+
 // Fill gives an empty ledger what it starts with: the files of a folder, or the
 // demo records.
 func Fill(ctx context.Context, s Store, c config.Store, t access.Tenant) error {

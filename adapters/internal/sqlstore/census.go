@@ -1,0 +1,65 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// tableOf names the table with a row for each record of a kind.
+var tableOf = map[ledger.Kind]*Table{
+	customers.Kind:           Accounts,
+	customers.AdjustmentKind: &adjustmentTable,
+	customers.ImportKind:     &importTable,
+	refunds.Kind:             Refunds,
+	refunds.ReversalKind:     &reversalTable,
+	payables.VendorKind:      &vendorTable,
+	payables.OrderKind:       &orderTable,
+	payables.ReceiptKind:     &receiptTable,
+	payables.InvoiceKind:     &invoiceTable,
+	payables.NumberClaimKind: &claimTable,
+	payables.DecisionKind:    &decisionTable,
+}
+
+// Each of these reads a whole table.
+const (
+	countVersions  = `SELECT CAST(coalesce(sum(r.version), 0) AS bigint) FROM (SELECT version FROM accounts WHERE tenant = $1 UNION ALL SELECT version FROM vendors WHERE tenant = $1) r`
+	countEntries   = `SELECT r.command, count(*) FROM entries r WHERE r.tenant = $1 GROUP BY r.command`
+	countOutcomes  = `SELECT r.command, count(*) FROM operations r WHERE r.tenant = $1 GROUP BY r.command`
+	countRecordsOf = `SELECT count(*) FROM %s r WHERE r.tenant = $1`
+)
+
+// Count implements ports.Census.
+func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
+	c := ports.Counts{Entries: map[string]int64{}, Outcomes: map[string]int64{}, Records: make(map[ledger.Kind]int64, len(tableOf))}
+	args := []any{t.String()}
+	byCommand := func(counts map[string]int64) func(Row) error {
+		return func(r Row) error {
+			var command string
+			var n int64
+			err := r.Scan(&command, &n)
+			counts[command] = n
+			return err
+		}
+	}
+	steps := []Step{
+		{countVersions, args, func(r Row) error { return r.Scan(&c.Versions) }},
+		{countEntries, args, byCommand(c.Entries)},
+		{countOutcomes, args, byCommand(c.Outcomes)},
+	}
+	for kind, table := range tableOf {
+		steps = append(steps, Step{fmt.Sprintf(countRecordsOf, table.Name), args, func(r Row) error {
+			var n int64
+			err := r.Scan(&n)
+			c.Records[kind] = n
+			return err
+		}})
+	}
+	return c, s.read(ctx, nil, steps...)
+}

@@ -1,0 +1,556 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/journal"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
+	"github.com/refundledger/refundledger/domain/payables"
+	"github.com/refundledger/refundledger/domain/refunds"
+	"github.com/refundledger/refundledger/ports"
+)
+
+// MaxVerified is the most entries that one call verifies for an agent.
+const MaxVerified = 200_000
+
+// maxVerifying is how many verifications run at the same time.
+const maxVerifying = 2
+
+var verifying = make(chan struct{}, maxVerifying)
+
+// Verification says what was checked and whether it holds.
+type Verification struct {
+	Customers int
+	Vendors   int
+	Entries   int
+	Postings  int
+	// Broken is the first bad entry, or nil if everything holds.
+	Broken *journal.Broken
+}
+
+// VerifyLedger recomputes the chain, the postings and the balances of one
+// customer, or of all and of all vendors if id is the zero value, and compares
+// each refund, each decision and each document on record with its entry. Of
+// vendors it adds up again what was received, billed and credited; of the whole
+// ledger it counts what no history names. More than most entries are refused as
+// POLICY_VIOLATION too_many_entries; most 0 is no bound, neither of entries nor of
+// time.
+func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
+	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
+		return Verification{}, err
+	}
+	if most > 0 { // else an operator waits for it, however long it takes
+		bounded, stop := context.WithTimeout(ctx, a.CallTimeout)
+		defer stop()
+		ctx = bounded
+	}
+	select {
+	case verifying <- struct{}{}:
+		defer func() { <-verifying }()
+	case <-ctx.Done():
+		return Verification{}, inTime(ctx.Err())
+	}
+	v := verifier{app: a, tenant: c.Principal.Tenant(), most: most}
+	err := v.found(v.run(ctx, id)) // an adapter finds what can not be read at all
+	if most > 0 && errors.Is(err, context.DeadlineExceeded) {
+		err = tooManyEntries()
+	}
+	return v.Verification, inTime(err)
+}
+
+func tooManyEntries() error {
+	return fault.New(fault.PolicyViolation, "too_many_entries",
+		"There is more to verify than one call can. Verify one customer at a time, or ask the operator to run refund-ledgerd verify.")
+}
+
+// verifier is a verification under way.
+type verifier struct {
+	Verification
+	app    *App
+	tenant access.Tenant
+	most   int
+}
+
+func (v *verifier) run(ctx context.Context, id customers.ID) error {
+	if id != (customers.ID{}) {
+		account, err := v.app.account(ctx, v.tenant, id)
+		if err != nil {
+			return err
+		}
+		return v.account(ctx, account)
+	}
+	after := ""
+	for {
+		page, err := v.app.Journal.ListAccounts(ctx, v.tenant, after, MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, account := range page {
+			if err := v.account(ctx, account); err != nil || v.Broken != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+		after = page[len(page)-1].ID.String()
+	}
+	if err := v.vendors(ctx); err != nil || v.Broken != nil {
+		return err
+	}
+	return v.counts(ctx)
+}
+
+func (v *verifier) vendors(ctx context.Context) error {
+	if v.app.Payables == nil {
+		return nil
+	}
+	after := ""
+	for {
+		page, err := v.app.Payables.ListVendors(ctx, v.tenant, after, MaxPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, vendor := range page {
+			if err := v.vendor(ctx, vendor); err != nil || v.Broken != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].ID.String()
+	}
+}
+
+// account verifies one account and what its entries made beside: refunds,
+// reversals and adjustments, and what was answered when it was opened. What stands
+// under a key is the record that is kept.
+func (v *verifier) account(ctx context.Context, account customers.Account) error {
+	v.Customers++
+	history := customers.NewHistory(account)
+	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
+		switch e.Command() {
+		case refunds.TriggerName:
+			return refunds.RefOf(account.ID, e.Number()), true
+		case refunds.ReverseName, customers.AdjustName, customers.OpenName:
+			return outcomeRef(e), true
+		}
+		return ledger.Ref{}, false
+	}
+	now := func() (journal.Head, error) {
+		a, err := v.app.account(ctx, v.tenant, account.ID)
+		return a.Head, err
+	}
+	return v.subject(ctx, account.ID.Subject(), account.Head, now, history, beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
+		o, _ := ledger.Get[ledger.Outcome](view, outcomeRef(e))
+		// What was asked is in these entries word for word.
+		if o.Fingerprint != operation.FingerprintOf(e.Command(), e.Facts()) {
+			return broken(e, "the outcome under its operation key is that of another request")
+		}
+		if e.Command() == refunds.TriggerName {
+			r, there := ledger.Get[refunds.Refund](view, ref)
+			return refunds.Verify(r, there, e, history.Balance())
+		}
+		if opened, ok := o.Answer.(customers.Account); ok && e.Command() == customers.OpenName {
+			return history.CompareAnswer(opened)
+		}
+		return o.Answer.(interface { // as outcomeOf saw
+			Verify(journal.Entry, money.Amount) error
+		}).Verify(e, history.Balance())
+	})
+}
+
+func outcomeRef(e journal.Entry) ledger.Ref {
+	return ledger.OutcomeRef(e.Operation().Principal, e.Operation().Key)
+}
+
+func broken(e journal.Entry, why string) error {
+	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
+}
+
+// vendor verifies one vendor, its documents and the decisions on record. The
+// state of its orders and invoices is compared if nothing changes meanwhile.
+func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
+	v.Vendors++
+	h := payables.NewHistory(vendor)
+	now := func() (journal.Head, error) {
+		again, err := v.app.vendor(ctx, v.tenant, vendor.ID)
+		return again.Head, err
+	}
+	if err := v.subject(ctx, vendor.ID.Subject(), vendor.Head, now, h, h.Beside, h.Compare); err != nil || v.Broken != nil {
+		return err
+	}
+	for _, part := range []func(context.Context, payables.Vendor, *payables.History) error{v.states, v.credits, v.billed} {
+		if err := part(ctx, vendor, h); err != nil || v.Broken != nil {
+			return v.found(err)
+		}
+	}
+	return nil
+}
+
+// states compares what follows from the entries of a vendor alone.
+func (v *verifier) states(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
+	for _, part := range []struct {
+		refs    func() []ledger.Ref
+		compare func(ledger.View, ledger.Ref) error
+	}{{h.States, h.CompareState}, {h.Numbers, h.CompareNumber}} {
+		for page := range slices.Chunk(part.refs(), statesPage) {
+			view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+			if err != nil {
+				return err
+			}
+			if same, err := v.stands(ctx, vendor); err != nil || !same {
+				return err
+			}
+			for _, ref := range page {
+				if err := part.compare(view, ref); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stands reports whether the vendor is still as it was read at first.
+func (v *verifier) stands(ctx context.Context, vendor payables.Vendor) (bool, error) {
+	now, err := v.app.vendor(ctx, v.tenant, vendor.ID)
+	return now.Head == vendor.Head, err
+}
+
+// credits compares what is credited on the invoices of a vendor with its credit
+// notes.
+func (v *verifier) credits(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
+	for _, ref := range h.Credited() {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, ref)
+		if err != nil {
+			return err
+		}
+		c, err := h.Crediting(view, ref)
+		if err != nil {
+			return err
+		}
+		for page := range slices.Chunk(c.Notes(), statesPage) {
+			reads := page
+			if c.Order() != (payables.OrderID{}) {
+				reads = append(slices.Clip(page), c.Order().Ref())
+			}
+			view, err := v.app.Ledger.Load(ctx, v.tenant, reads...)
+			if err != nil {
+				return err
+			}
+			for _, note := range page {
+				if err := c.Add(view, note); err != nil {
+					return err
+				}
+			}
+		}
+		if same, err := v.stands(ctx, vendor); err != nil || !same {
+			return err
+		}
+		if err := c.Compare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// billed compares what is billed on the orders of a vendor with the approved
+// invoices that name them, whoever's they are.
+func (v *verifier) billed(ctx context.Context, _ payables.Vendor, h *payables.History) error {
+	for page := range slices.Chunk(h.Orders(), statesPage) {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+		if err != nil {
+			return err
+		}
+		sums, err := v.sums(ctx, h, view, page)
+		if err != nil {
+			return err
+		}
+		for n, sum := range sums {
+			if sum.Compare(view) == nil {
+				continue
+			}
+			if err := v.billedAtOnce(ctx, h, page[n], sum); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readings is how often an order is read that is decided about meanwhile.
+const readings = 3
+
+// billedAtOnce compares what is billed on an order with its invoices if nothing is
+// decided about it between one sum of them and the next.
+func (v *verifier) billedAtOnce(ctx context.Context, h *payables.History, order ledger.Ref, sum *payables.Billing) error {
+	for range readings {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, order)
+		if err != nil {
+			return err
+		}
+		again, err := v.sums(ctx, h, view, []ledger.Ref{order})
+		if err != nil {
+			return err
+		}
+		if again[0].Same(sum) {
+			return sum.Compare(view)
+		}
+		sum = again[0]
+	}
+	return nil
+}
+
+// sums adds up, of each of the orders, the approved invoices that name it.
+func (v *verifier) sums(ctx context.Context, h *payables.History, view ledger.View, orders []ledger.Ref) (sums []*payables.Billing, err error) {
+	var refs []ledger.Ref
+	of := map[ledger.Ref]*payables.Billing{}
+	add := func() error {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
+		if err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			if i, ok := ledger.Get[payables.Invoice](view, ref); ok {
+				if err := of[ref].Add(i); err != nil {
+					return err
+				}
+			}
+		}
+		refs = refs[:0]
+		clear(of)
+		return nil
+	}
+	for _, order := range orders {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		sum, err := h.Billing(view, order)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(sums, sum)
+		for after, more := "", true; more; {
+			page, err := v.app.Payables.ListInvoices(ctx, v.tenant, ports.InvoiceFilter{Order: sum.Order(), Status: payables.Approved}, after, statesPage)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range page {
+				refs, of[i.Ref()] = append(refs, i.Ref()), sum
+				if len(refs) < statesPage {
+					continue
+				}
+				if err := add(); err != nil {
+					return nil, err
+				}
+			}
+			if more = len(page) == statesPage; more {
+				after = page[len(page)-1].ID.String()
+			}
+		}
+	}
+	if len(refs) > 0 {
+		err = add()
+	}
+	return sums, err
+}
+
+// statesPage is how many documents are read at once: each may have thousands of
+// lines.
+const statesPage = 100
+
+// history recomputes a record from its entries.
+type history interface {
+	Head() journal.Head
+	Add(journal.Entry) error
+	Close() error
+}
+
+// verifyPage is how many entries are read at once, with what stands beside them.
+const verifyPage = 200
+
+// subject verifies the history of one record up to its head. Entries that came
+// after the record was read are left out: those up to its head can not change
+// any more. That there are such has to show in the record as it is now. beside
+// names the record that an entry made beside, if it made one, and compare compares
+// the two.
+func (v *verifier) subject(ctx context.Context, s journal.Subject, head journal.Head, now func() (journal.Head, error), h history,
+	beside func(journal.Entry) (ledger.Ref, bool), compare func(ledger.View, ledger.Ref, journal.Entry) error) error {
+	for last := false; !last; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if v.most > 0 && v.Entries >= v.most && h.Head().Number < head.Number {
+			return tooManyEntries()
+		}
+		limit := min(verifyPage, head.Number-h.Head().Number+1) // and the one after the head, if there is one
+		page, err := v.app.Journal.ListEntries(ctx, v.tenant, s, h.Head().Number, int(limit))
+		if err != nil {
+			return err
+		}
+		last = int64(len(page)) < limit // the entries may end before the record does: Close says so
+		if after := len(page) - 1; after >= 0 && page[after].Number() > head.Number {
+			if again, err := now(); err != nil {
+				return err
+			} else if again == head {
+				return v.found(broken(page[after], "it stands after the last entry that the record knows"))
+			}
+			page, last = page[:after], true
+		}
+		if err := v.page(ctx, page, h, beside, compare); err != nil || v.Broken != nil {
+			return err
+		}
+	}
+	return v.found(h.Close())
+}
+
+// page verifies entries that follow each other.
+func (v *verifier) page(ctx context.Context, page []journal.Entry, h history,
+	beside func(journal.Entry) (ledger.Ref, bool), compare func(ledger.View, ledger.Ref, journal.Entry) error) error {
+	if len(page) == 0 {
+		return nil
+	}
+	var refs []ledger.Ref
+	for _, e := range page {
+		refs = append(refs, outcomeRef(e))
+		if ref, ok := beside(e); ok && ref.Kind != ledger.OutcomeKind {
+			refs = append(refs, ref)
+		}
+	}
+	view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
+	if err != nil {
+		return err
+	}
+	for _, e := range page {
+		v.Entries++
+		v.Postings += len(e.Postings())
+		err := h.Add(e)
+		if err == nil {
+			err = outcomeOf(view, e)
+		}
+		if ref, ok := beside(e); ok && err == nil {
+			err = compare(view, ref, e)
+		}
+		if err != nil {
+			return v.found(err)
+		}
+	}
+	return nil
+}
+
+// outcomeOf compares an entry with the outcome under its operation's key, which
+// keeps the operation from happening twice.
+func outcomeOf(view ledger.View, e journal.Entry) error {
+	o, ok := ledger.Get[ledger.Outcome](view, outcomeRef(e))
+	op := e.Operation()
+	switch {
+	case !ok:
+		return broken(e, "there is no outcome under its operation key")
+	case o.Operation != op || o.Command != e.Command():
+		return broken(e, "the outcome under its operation key is another operation's")
+	case e.Command() == payables.RouteName && o.Fingerprint != operation.FingerprintOf(e.Command(), payables.Asked(e.Facts())):
+		return broken(e, "the outcome under its operation key is that of another request")
+	}
+	right := false
+	switch answer := o.Answer.(type) {
+	case refunds.Refund:
+		right = e.Command() == refunds.TriggerName && answer.ID == op.ID
+	case refunds.Reversal:
+		right = e.Command() == refunds.ReverseName && answer.ID == op.ID
+	case customers.Adjustment:
+		right = e.Command() == customers.AdjustName && answer.ID == op.ID
+	case customers.Account:
+		right = e.Command() == customers.OpenName
+	case customers.Imported:
+		right = slices.Contains(imports, e.Command()) && answer.ID == op.ID && answer.ImportedAt.Equal(op.At)
+	case payables.Decision:
+		right = e.Command() == payables.RouteName && answer.ID == op.ID
+	}
+	if !right {
+		return broken(e, "the outcome under its operation key answers with another record")
+	}
+	return nil
+}
+
+// imports are the commands that answer with an import.
+var imports = []string{customers.ImportName, payables.ImportVendorsName, payables.ImportOrdersName, payables.ImportReceiptsName, payables.ImportInvoicesName}
+
+// recorded says which commands make a record of a kind with each of their entries.
+var recorded = []struct {
+	kind     ledger.Kind
+	commands []string
+}{
+	{customers.Kind, []string{customers.OpenName, customers.ImportName}},
+	{customers.AdjustmentKind, []string{customers.AdjustName}},
+	{refunds.Kind, []string{refunds.TriggerName}},
+	{refunds.ReversalKind, []string{refunds.ReverseName}},
+	{payables.VendorKind, []string{payables.ImportVendorsName}},
+	{payables.OrderKind, []string{payables.ImportOrdersName}},
+	{payables.ReceiptKind, []string{payables.ImportReceiptsName}},
+	{payables.InvoiceKind, []string{payables.ImportInvoicesName}},
+	{payables.NumberClaimKind, []string{payables.ImportInvoicesName}},
+	{payables.DecisionKind, []string{payables.RouteName}},
+}
+
+// booked are the commands that make one entry whenever they are done.
+var booked = []string{customers.OpenName, customers.AdjustName, refunds.TriggerName, refunds.ReverseName}
+
+// counts compares how many records, entries and outcomes there are. The histories
+// have shown that each entry has its records and its outcome: what is more belongs
+// to no entry.
+func (v *verifier) counts(ctx context.Context) error {
+	if v.app.Census == nil {
+		return nil
+	}
+	c, err := v.app.Census.Count(ctx, v.tenant)
+	if err != nil {
+		return err
+	}
+	differ := func(have int64, what string, want int64, of string) error {
+		return v.found(&journal.Broken{Why: fmt.Sprintf("there are %d %s, and %d %s", have, what, want, of)})
+	}
+	if all := sum(c.Entries, slices.Collect(maps.Keys(c.Entries))...); all != c.Versions {
+		return differ(all, "entries", c.Versions, "in the histories of the customers and vendors")
+	}
+	for _, r := range recorded {
+		if have, want := c.Records[r.kind], sum(c.Entries, r.commands...); have != want {
+			return differ(have, "records of the kind "+r.kind.Name, want, "entries that made one")
+		}
+	}
+	if c.Outcomes == nil {
+		return nil
+	}
+	for _, command := range booked {
+		if have, want := c.Outcomes[command], c.Entries[command]; have != want {
+			return differ(have, "outcomes of "+command, want, "entries of it")
+		}
+	}
+	if have, want := c.Records[customers.ImportKind], sum(c.Outcomes, imports...); have != want {
+		return differ(have, "records of the kind "+customers.ImportKind.Name, want, "outcomes of imports")
+	}
+	return nil
+}
+
+// sum adds up the counts of some commands.
+func sum(counts map[string]int64, commands ...string) (all int64) {
+	for _, command := range commands {
+		all += counts[command]
+	}
+	return all
+}
+
+// found keeps the finding of a verification and returns any other error.
+func (v *verifier) found(err error) error {
+	if errors.As(err, &v.Broken) {
+		return nil
+	}
+	return err
+}
