@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -12,7 +11,6 @@ import (
 	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
-	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -33,6 +31,9 @@ type Verification struct {
 	Vendors   int
 	Entries   int
 	Postings  int
+	// Counted: it was counted too that nothing is there that no entry made. That
+	// needs the whole ledger, and one that can count.
+	Counted bool
 	// Broken is the first bad entry, or nil if everything holds.
 	Broken *journal.Broken
 }
@@ -41,9 +42,9 @@ type Verification struct {
 // customer, or of all and of all vendors if id is the zero value, and compares
 // each refund, each decision and each document on record with its entry. Of
 // vendors it adds up again what was received, billed and credited; of the whole
-// ledger it counts what no history names. More than most entries are refused as
-// POLICY_VIOLATION too_many_entries; most 0 is no bound, neither of entries nor of
-// time.
+// ledger it counts whether there is more than the entries made. More than most
+// entries are refused as POLICY_VIOLATION too_many_entries; most 0 is no bound,
+// neither of entries nor of time.
 func (a *App) VerifyLedger(ctx context.Context, c Call, id customers.ID, most int) (Verification, error) {
 	if err := access.Permit(c.Principal, access.RefundRead, access.Free); err != nil {
 		return Verification{}, err
@@ -134,36 +135,38 @@ func (v *verifier) vendors(ctx context.Context) error {
 // under a key is the record that is kept.
 func (v *verifier) account(ctx context.Context, account customers.Account) error {
 	v.Customers++
-	history := customers.NewHistory(account)
-	beside := func(e journal.Entry) (ref ledger.Ref, ok bool) {
-		switch e.Command() {
-		case refunds.TriggerName:
-			return refunds.RefOf(account.ID, e.Number()), true
-		case refunds.ReverseName, customers.AdjustName, customers.OpenName:
-			return outcomeRef(e), true
-		}
-		return ledger.Ref{}, false
-	}
-	now := func() (journal.Head, error) {
-		a, err := v.app.account(ctx, v.tenant, account.ID)
-		return a.Head, err
-	}
-	return v.subject(ctx, account.ID.Subject(), account.Head, now, history, beside, func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
-		o, _ := ledger.Get[ledger.Outcome](view, outcomeRef(e))
-		// What was asked is in these entries word for word.
-		if o.Fingerprint != operation.FingerprintOf(e.Command(), e.Facts()) {
-			return broken(e, "the outcome under its operation key is that of another request")
-		}
-		if e.Command() == refunds.TriggerName {
-			r, there := ledger.Get[refunds.Refund](view, ref)
-			return refunds.Verify(r, there, e, history.Balance())
-		}
-		if opened, ok := o.Answer.(customers.Account); ok && e.Command() == customers.OpenName {
-			return history.CompareAnswer(opened)
-		}
-		return o.Answer.(interface { // as outcomeOf saw
-			Verify(journal.Entry, money.Amount) error
-		}).Verify(e, history.Balance())
+	h := customers.NewHistory(account)
+	return v.subject(ctx, subject{
+		of: account.ID.Subject(), head: account.Head, history: h,
+		now: func() (journal.Head, error) {
+			again, err := v.app.account(ctx, v.tenant, account.ID)
+			return again.Head, err
+		},
+		beside: func(e journal.Entry) (ref ledger.Ref, ok bool) {
+			switch e.Command() {
+			case refunds.TriggerName:
+				return refunds.RefOf(account.ID, e.Number()), true
+			case refunds.ReverseName, customers.AdjustName, customers.OpenName:
+				return outcomeRef(e), true
+			}
+			return ledger.Ref{}, false
+		},
+		compare: func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
+			if e.Command() == refunds.TriggerName {
+				r, there := ledger.Get[refunds.Refund](view, ref)
+				return refunds.Verify(r, there, e, h.Balance())
+			}
+			o, _ := ledger.Get[ledger.Outcome](view, ref)
+			switch made := o.Answer.(type) {
+			case customers.Account:
+				return h.CompareAnswer(made)
+			case customers.Adjustment:
+				return made.Verify(e, h.Balance())
+			case refunds.Reversal:
+				return made.Verify(e, h.Balance())
+			}
+			return broken(e, answersWrong)
+		},
 	})
 }
 
@@ -184,19 +187,26 @@ func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 		again, err := v.app.vendor(ctx, v.tenant, vendor.ID)
 		return again.Head, err
 	}
-	if err := v.subject(ctx, vendor.ID.Subject(), vendor.Head, now, h, h.Beside, h.Compare); err != nil || v.Broken != nil {
+	err := v.subject(ctx, subject{of: vendor.ID.Subject(), head: vendor.Head, history: h, now: now, beside: h.Beside, compare: h.Compare})
+	if err != nil || v.Broken != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, payables.Vendor, *payables.History) error{v.states, v.credits, v.billed} {
-		if err := part(ctx, vendor, h); err != nil || v.Broken != nil {
-			return v.found(err)
+	stands := func() (bool, error) { head, err := now(); return head == vendor.Head, err }
+	for _, part := range []func() error{
+		func() error { return v.states(ctx, h, stands) },
+		func() error { return v.credits(ctx, h, stands) },
+		func() error { return v.billed(ctx, h) },
+	} {
+		if err := v.found(placed(part(), vendor.ID.Subject(), vendor.Head.Number)); err != nil || v.Broken != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// states compares what follows from the entries of a vendor alone.
-func (v *verifier) states(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
+// states compares what follows from the entries of a vendor alone, as long as the
+// vendor stands as it was read at first.
+func (v *verifier) states(ctx context.Context, h *payables.History, stands func() (bool, error)) error {
 	for _, part := range []struct {
 		refs    func() []ledger.Ref
 		compare func(ledger.View, ledger.Ref) error
@@ -206,7 +216,7 @@ func (v *verifier) states(ctx context.Context, vendor payables.Vendor, h *payabl
 			if err != nil {
 				return err
 			}
-			if same, err := v.stands(ctx, vendor); err != nil || !same {
+			if same, err := stands(); err != nil || !same {
 				return err
 			}
 			for _, ref := range page {
@@ -219,15 +229,9 @@ func (v *verifier) states(ctx context.Context, vendor payables.Vendor, h *payabl
 	return nil
 }
 
-// stands reports whether the vendor is still as it was read at first.
-func (v *verifier) stands(ctx context.Context, vendor payables.Vendor) (bool, error) {
-	now, err := v.app.vendor(ctx, v.tenant, vendor.ID)
-	return now.Head == vendor.Head, err
-}
-
 // credits compares what is credited on the invoices of a vendor with its credit
 // notes.
-func (v *verifier) credits(ctx context.Context, vendor payables.Vendor, h *payables.History) error {
+func (v *verifier) credits(ctx context.Context, h *payables.History, stands func() (bool, error)) error {
 	for _, ref := range h.Credited() {
 		view, err := v.app.Ledger.Load(ctx, v.tenant, ref)
 		if err != nil {
@@ -252,7 +256,7 @@ func (v *verifier) credits(ctx context.Context, vendor payables.Vendor, h *payab
 				}
 			}
 		}
-		if same, err := v.stands(ctx, vendor); err != nil || !same {
+		if same, err := stands(); err != nil || !same {
 			return err
 		}
 		if err := c.Compare(); err != nil {
@@ -264,7 +268,7 @@ func (v *verifier) credits(ctx context.Context, vendor payables.Vendor, h *payab
 
 // billed compares what is billed on the orders of a vendor with the approved
 // invoices that name them, whoever's they are.
-func (v *verifier) billed(ctx context.Context, _ payables.Vendor, h *payables.History) error {
+func (v *verifier) billed(ctx context.Context, h *payables.History) error {
 	for page := range slices.Chunk(h.Orders(), statesPage) {
 		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
 		if err != nil {
@@ -377,67 +381,80 @@ type history interface {
 // verifyPage is how many entries are read at once, with what stands beside them.
 const verifyPage = 200
 
-// subject verifies the history of one record up to its head. Entries that came
-// after the record was read are left out: those up to its head can not change
-// any more. That there are such has to show in the record as it is now. beside
-// names the record that an entry made beside, if it made one, and compare compares
-// the two.
-func (v *verifier) subject(ctx context.Context, s journal.Subject, head journal.Head, now func() (journal.Head, error), h history,
-	beside func(journal.Entry) (ledger.Ref, bool), compare func(ledger.View, ledger.Ref, journal.Entry) error) error {
-	for last := false; !last; {
+// subject is a record with a history, to be verified.
+type subject struct {
+	of      journal.Subject
+	head    journal.Head // of the record as it was read at first
+	history history
+	now     func() (journal.Head, error) // reads the record again
+	// beside names the record that an entry made beside, if it made one, and compare
+	// compares the two.
+	beside  func(journal.Entry) (ledger.Ref, bool)
+	compare func(ledger.View, ledger.Ref, journal.Entry) error
+}
+
+// subject verifies a history up to the head of its record. Entries that came after
+// the record was read are left out: those up to its head can not change any more.
+func (v *verifier) subject(ctx context.Context, s subject) error {
+	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if v.most > 0 && v.Entries >= v.most && h.Head().Number < head.Number {
-			return tooManyEntries()
+		last := s.history.Head().Number
+		limit := verifyPage
+		if rest := s.head.Number - last; rest < verifyPage {
+			limit = int(rest) + 1 // and the one after the head, if there is one
 		}
-		limit := min(verifyPage, head.Number-h.Head().Number+1) // and the one after the head, if there is one
-		page, err := v.app.Journal.ListEntries(ctx, v.tenant, s, h.Head().Number, int(limit))
+		page, err := v.app.Journal.ListEntries(ctx, v.tenant, s.of, last, limit)
 		if err != nil {
 			return err
 		}
-		last = int64(len(page)) < limit // the entries may end before the record does: Close says so
-		if after := len(page) - 1; after >= 0 && page[after].Number() > head.Number {
-			if again, err := now(); err != nil {
-				return err
-			} else if again == head {
-				return v.found(broken(page[after], "it stands after the last entry that the record knows"))
+		whole := len(page) < limit // the entries may end before the record does: Close says so
+		if n := len(page) - 1; n >= 0 && page[n].Number() > s.head.Number {
+			if err := afterHead(s, page[n]); err != nil {
+				return v.found(err)
 			}
-			page, last = page[:after], true
+			page, whole = page[:n], true
 		}
-		if err := v.page(ctx, page, h, beside, compare); err != nil || v.Broken != nil {
+		if v.most > 0 && v.Entries+len(page) > v.most {
+			return tooManyEntries()
+		}
+		if err := v.page(ctx, s, page); err != nil || v.Broken != nil {
 			return err
 		}
+		if whole {
+			return v.found(s.history.Close())
+		}
 	}
-	return v.found(h.Close())
+}
+
+// afterHead finds fault with an entry after the last that the record knows, unless
+// the record has gone on meanwhile.
+func afterHead(s subject, e journal.Entry) error {
+	switch now, err := s.now(); {
+	case err != nil:
+		return err
+	case now == s.head:
+		return broken(e, "it stands after the last entry that the record knows")
+	}
+	return nil
 }
 
 // page verifies entries that follow each other.
-func (v *verifier) page(ctx context.Context, page []journal.Entry, h history,
-	beside func(journal.Entry) (ledger.Ref, bool), compare func(ledger.View, ledger.Ref, journal.Entry) error) error {
-	if len(page) == 0 {
-		return nil
-	}
-	var refs []ledger.Ref
-	for _, e := range page {
-		refs = append(refs, outcomeRef(e))
-		if ref, ok := beside(e); ok && ref.Kind != ledger.OutcomeKind {
-			refs = append(refs, ref)
-		}
-	}
-	view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
+func (v *verifier) page(ctx context.Context, s subject, page []journal.Entry) error {
+	view, err := v.load(ctx, s, page)
 	if err != nil {
-		return err
+		return v.found(err)
 	}
 	for _, e := range page {
 		v.Entries++
 		v.Postings += len(e.Postings())
-		err := h.Add(e)
+		err := s.history.Add(e)
 		if err == nil {
 			err = outcomeOf(view, e)
 		}
-		if ref, ok := beside(e); ok && err == nil {
-			err = compare(view, ref, e)
+		if ref, ok := s.beside(e); ok && err == nil {
+			err = s.compare(view, ref, e)
 		}
 		if err != nil {
 			return v.found(err)
@@ -446,44 +463,96 @@ func (v *verifier) page(ctx context.Context, page []journal.Entry, h history,
 	return nil
 }
 
+// load reads what stands beside entries. If something can not be read, it says of
+// which entry.
+func (v *verifier) load(ctx context.Context, s subject, page []journal.Entry) (ledger.View, error) {
+	var refs []ledger.Ref
+	for _, e := range page {
+		refs = append(refs, outcomeRef(e))
+		if ref, ok := s.beside(e); ok && ref.Kind != ledger.OutcomeKind {
+			refs = append(refs, ref)
+		}
+	}
+	view, err := v.app.Ledger.Load(ctx, v.tenant, refs...)
+	if !nowhere(err) {
+		return view, err
+	}
+	if len(page) == 1 {
+		return view, placed(err, s.of, page[0].Number())
+	}
+	for n := range page {
+		if _, err := v.load(ctx, s, page[n:n+1]); err != nil {
+			return view, err
+		}
+	}
+	return view, err
+}
+
+// nowhere reports whether err is a finding that does not say where.
+func nowhere(err error) bool {
+	b, ok := errors.AsType[*journal.Broken](err)
+	return ok && b.Subject == (journal.Subject{})
+}
+
+// placed returns err, which if it does not say where it is gets a place.
+func placed(err error, s journal.Subject, number int64) error {
+	if !nowhere(err) {
+		return err
+	}
+	b, _ := errors.AsType[*journal.Broken](err)
+	return &journal.Broken{Subject: s, Number: number, Why: b.Why}
+}
+
 // outcomeOf compares an entry with the outcome under its operation's key, which
 // keeps the operation from happening twice.
 func outcomeOf(view ledger.View, e journal.Entry) error {
 	o, ok := ledger.Get[ledger.Outcome](view, outcomeRef(e))
-	op := e.Operation()
+	asked := e.Facts() // word for word, but for what a decision found beside
+	if e.Command() == payables.RouteName {
+		asked = payables.Asked(asked)
+	}
 	switch {
 	case !ok:
 		return broken(e, "there is no outcome under its operation key")
-	case o.Operation != op || o.Command != e.Command():
+	case o.Operation != e.Operation() || o.Command != e.Command():
 		return broken(e, "the outcome under its operation key is another operation's")
-	case e.Command() == payables.RouteName && o.Fingerprint != operation.FingerprintOf(e.Command(), payables.Asked(e.Facts())):
+	case !answers(o.Answer, e):
+		return broken(e, answersWrong)
+	// What an import asked for is no entry's facts.
+	case !slices.Contains(imports, e.Command()) && o.Fingerprint != operation.FingerprintOf(e.Command(), asked):
 		return broken(e, "the outcome under its operation key is that of another request")
 	}
-	right := false
-	switch answer := o.Answer.(type) {
-	case refunds.Refund:
-		right = e.Command() == refunds.TriggerName && answer.ID == op.ID
-	case refunds.Reversal:
-		right = e.Command() == refunds.ReverseName && answer.ID == op.ID
-	case customers.Adjustment:
-		right = e.Command() == customers.AdjustName && answer.ID == op.ID
-	case customers.Account:
-		right = e.Command() == customers.OpenName
-	case customers.Imported:
-		right = slices.Contains(imports, e.Command()) && answer.ID == op.ID && answer.ImportedAt.Equal(op.At)
-	case payables.Decision:
-		right = e.Command() == payables.RouteName && answer.ID == op.ID
-	}
-	if !right {
-		return broken(e, "the outcome under its operation key answers with another record")
-	}
 	return nil
+}
+
+const answersWrong = "the outcome under its operation key answers with another record"
+
+// answers reports whether the answer is one to the command of the entry, and names
+// its operation.
+func answers(answer ledger.Record, e journal.Entry) bool {
+	op := e.Operation()
+	switch answer := answer.(type) {
+	case refunds.Refund:
+		return e.Command() == refunds.TriggerName && answer.ID == op.ID
+	case refunds.Reversal:
+		return e.Command() == refunds.ReverseName && answer.ID == op.ID
+	case customers.Adjustment:
+		return e.Command() == customers.AdjustName && answer.ID == op.ID
+	case customers.Account:
+		return e.Command() == customers.OpenName
+	case customers.Imported:
+		return slices.Contains(imports, e.Command()) && answer.ID == op.ID && answer.ImportedAt.Equal(op.At)
+	case payables.Decision:
+		return e.Command() == payables.RouteName && answer.ID == op.ID
+	}
+	return false
 }
 
 // imports are the commands that answer with an import.
 var imports = []string{customers.ImportName, payables.ImportVendorsName, payables.ImportOrdersName, payables.ImportReceiptsName, payables.ImportInvoicesName}
 
 // recorded says which commands make a record of a kind with each of their entries.
+// A new kind of record is added here: one that is not is a finding.
 var recorded = []struct {
 	kind     ledger.Kind
 	commands []string
@@ -507,43 +576,66 @@ var booked = []string{customers.OpenName, customers.AdjustName, refunds.TriggerN
 // have shown that each entry has its records and its outcome: what is more belongs
 // to no entry.
 func (v *verifier) counts(ctx context.Context) error {
-	if v.app.Census == nil {
+	if v.app.Census == nil || v.app.Payables == nil { // without the vendors it is not the whole
 		return nil
 	}
 	c, err := v.app.Census.Count(ctx, v.tenant)
 	if err != nil {
 		return err
 	}
-	differ := func(have int64, what string, want int64, of string) error {
-		return v.found(&journal.Broken{Why: fmt.Sprintf("there are %d %s, and %d %s", have, what, want, of)})
-	}
-	if all := sum(c.Entries, slices.Collect(maps.Keys(c.Entries))...); all != c.Versions {
-		return differ(all, "entries", c.Versions, "in the histories of the customers and vendors")
-	}
-	for _, r := range recorded {
-		if have, want := c.Records[r.kind], sum(c.Entries, r.commands...); have != want {
-			return differ(have, "records of the kind "+r.kind.Name, want, "entries that made one")
+	v.Counted = true
+	for _, equal := range counted(c) {
+		if equal.have != equal.want {
+			return v.found(&journal.Broken{Why: fmt.Sprintf("%d %s are on record, and there should be %d", equal.have, equal.what, equal.want)})
 		}
-	}
-	if c.Outcomes == nil {
-		return nil
-	}
-	for _, command := range booked {
-		if have, want := c.Outcomes[command], c.Entries[command]; have != want {
-			return differ(have, "outcomes of "+command, want, "entries of it")
-		}
-	}
-	if have, want := c.Records[customers.ImportKind], sum(c.Outcomes, imports...); have != want {
-		return differ(have, "records of the kind "+customers.ImportKind.Name, want, "outcomes of imports")
 	}
 	return nil
 }
 
-// sum adds up the counts of some commands.
-func sum(counts map[string]int64, commands ...string) (all int64) {
-	for _, command := range commands {
-		all += counts[command]
+// equation says how many of something there are and should be.
+type equation struct {
+	have, want int64
+	what       string
+}
+
+// counted returns what holds of the counts of a ledger.
+func counted(c ports.Counts) (all []equation) {
+	equal := func(have, want int64, what string) { all = append(all, equation{have, want, what}) }
+	of := func(counts map[string]int64, commands []string) (sum int64) {
+		for _, command := range commands {
+			sum += counts[command]
+		}
+		return sum
 	}
+	known := slices.Concat(booked, imports, []string{payables.RouteName})
+	unknown := func(counts map[string]int64, what string) {
+		for command, n := range counts {
+			if !slices.Contains(known, command) {
+				equal(n, 0, what+" of the command "+command)
+			}
+		}
+	}
+	unknown(c.Entries, "entries")
+	equal(of(c.Entries, known), c.Versions, "entries of customers and vendors")
+	kinds := []ledger.Kind{customers.ImportKind}
+	for _, r := range recorded {
+		kinds = append(kinds, r.kind)
+		equal(c.Records[r.kind], of(c.Entries, r.commands), "records of the kind "+r.kind.Name)
+	}
+	for kind, n := range c.Records {
+		if !slices.Contains(kinds, kind) {
+			equal(n, 0, "records of the kind "+kind.Name)
+		}
+	}
+	equal(c.Imported, of(c.Entries, imports), "documents that imports brought in")
+	if c.Outcomes == nil {
+		return all
+	}
+	unknown(c.Outcomes, "outcomes")
+	for _, command := range booked {
+		equal(c.Outcomes[command], c.Entries[command], "outcomes of the command "+command)
+	}
+	equal(c.Records[customers.ImportKind], of(c.Outcomes, imports), "records of the kind "+customers.ImportKind.Name)
 	return all
 }
 

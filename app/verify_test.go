@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/fault"
 	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
@@ -276,7 +279,7 @@ func TestAVerificationFindsAChangedFirstAnswer(t *testing.T) {
 // miscounted counts something wrong.
 type miscounted struct {
 	ports.Census
-	change func(ports.Counts)
+	change func(*ports.Counts)
 }
 
 func (m miscounted) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
@@ -288,7 +291,7 @@ func (m miscounted) Count(ctx context.Context, t access.Tenant) (ports.Counts, e
 			n.Outcomes[command] = 0
 		}
 		n.Outcomes[payables.ImportVendorsName] = n.Records[customers.ImportKind] // however many they bring in
-		m.change(n)
+		m.change(&n)
 	}
 	return n, err
 }
@@ -298,26 +301,30 @@ func TestAVerificationCounts(t *testing.T) {
 	a, s := billing(t, 3)
 	approve(t, a, bill(0))
 	all := call(operator, "")
-	more := func(kind ledger.Kind) func(ports.Counts) { return func(n ports.Counts) { n.Records[kind]++ } }
-	for says, change := range map[string]func(ports.Counts){
-		"":                                       func(ports.Counts) {},
-		"entries, and":                           func(n ports.Counts) { n.Entries["another"]++ },
-		"1 outcomes of refunds.trigger, and 0 e": func(n ports.Counts) { n.Outcomes[refunds.TriggerName]++ },
-		"1 outcomes of refunds.reverse, and 0 e": func(n ports.Counts) { n.Outcomes[refunds.ReverseName]++ },
-		"1 outcomes of customers.adjust, and 0 ": func(n ports.Counts) { n.Outcomes[customers.AdjustName]++ },
-		"4 outcomes of customers.open, and 3 en": func(n ports.Counts) { n.Outcomes[customers.OpenName]++ },
-		"outcomes of imports":                    func(n ports.Counts) { n.Outcomes[customers.ImportName]++ },
-		"records of the kind account, ":          more(customers.Kind),
-		"records of the kind adjustment, ":       more(customers.AdjustmentKind),
-		"records of the kind refund, ":           more(refunds.Kind),
-		"records of the kind reversal, ":         more(refunds.ReversalKind),
-		"records of the kind vendor, ":           more(payables.VendorKind),
-		"records of the kind purchase_order, ":   more(payables.OrderKind),
-		"records of the kind goods_receipt, ":    more(payables.ReceiptKind),
-		"records of the kind invoice, ":          more(payables.InvoiceKind),
-		"records of the kind number_claim, ":     more(payables.NumberClaimKind),
-		"records of the kind decision, ":         more(payables.DecisionKind),
-		"records of the kind import, ":           more(customers.ImportKind),
+	more := func(kind ledger.Kind) func(*ports.Counts) { return func(n *ports.Counts) { n.Records[kind]++ } }
+	for says, change := range map[string]func(*ports.Counts){
+		"":                                   func(*ports.Counts) {},
+		"of the kind account":                func(n *ports.Counts) { n.Records[customers.Kind]++ },
+		"1 entries of the command another ":  func(n *ports.Counts) { n.Entries["another"]++ },
+		"entries of customers and vendors":   func(n *ports.Counts) { n.Versions-- },
+		"1 outcomes of the command another ": func(n *ports.Counts) { n.Outcomes["another"]++ },
+		"1 outcomes of the command " + refunds.TriggerName + " are on record, and there should be 0": func(n *ports.Counts) { n.Outcomes[refunds.TriggerName]++ },
+		"outcomes of the command " + refunds.ReverseName:                                             func(n *ports.Counts) { n.Outcomes[refunds.ReverseName]++ },
+		"outcomes of the command " + customers.AdjustName:                                            func(n *ports.Counts) { n.Outcomes[customers.AdjustName]++ },
+		"outcomes of the command " + customers.OpenName:                                              func(n *ports.Counts) { n.Outcomes[customers.OpenName]++ },
+		"records of the kind import are on record":                                                   func(n *ports.Counts) { n.Outcomes[customers.ImportName]++ },
+		"documents that imports brought in":                                                          func(n *ports.Counts) { n.Imported++ },
+		"1 records of the kind page ":                                                                more(ledger.Kind{Name: "page"}),
+		"records of the kind adjustment ":                                                            more(customers.AdjustmentKind),
+		"records of the kind refund ":                                                                more(refunds.Kind),
+		"records of the kind reversal ":                                                              more(refunds.ReversalKind),
+		"records of the kind vendor ":                                                                more(payables.VendorKind),
+		"records of the kind purchase_order ":                                                        more(payables.OrderKind),
+		"records of the kind goods_receipt ":                                                         more(payables.ReceiptKind),
+		"records of the kind invoice ":                                                               more(payables.InvoiceKind),
+		"records of the kind number_claim ":                                                          more(payables.NumberClaimKind),
+		"records of the kind decision ":                                                              more(payables.DecisionKind),
+		"records of the kind import ":                                                                more(customers.ImportKind),
 	} {
 		a.Census = miscounted{s.Store, change}
 		v, err := a.VerifyLedger(t.Context(), all, customers.ID{}, 0)
@@ -325,12 +332,18 @@ func TestAVerificationCounts(t *testing.T) {
 		if v.Broken != nil {
 			got = v.Broken.Error()
 		}
-		if err != nil || !strings.Contains(got, says) || (says == "") != (got == "") {
+		if err != nil || !v.Counted || !strings.Contains(got, says) || (says == "") != (got == "") {
 			t.Errorf("%q: it finds %q, %v", says, got, err)
 		}
 	}
 	a.Census = nil // it can not
-	holds(t, a)
+	if v, err := a.VerifyLedger(t.Context(), all, customers.ID{}, 0); err != nil || v.Broken != nil || v.Counted {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
+	a.Census = miscounted{s.Store, more(refunds.Kind)} // of the whole, which one customer is not
+	if v, err := a.VerifyLedger(t.Context(), all, id(1), 0); err != nil || v.Broken != nil || v.Counted {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
 }
 
 // An entry after the last that an account knows is found, unless the account goes
@@ -389,8 +402,57 @@ func TestAVerificationReadsAFullPage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0); err != nil || v.Broken != nil || v.Entries != entries {
-			t.Errorf("%d: it finds %+v, %v", entries, v, err)
+		for most, refused := range map[int]bool{0: false, entries: false, entries - 1: true} {
+			v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, most)
+			if tooMany := errors.Is(err, fault.New(fault.PolicyViolation, "too_many_entries", "")); tooMany != refused || !refused && (err != nil || v.Broken != nil || v.Entries != entries) {
+				t.Errorf("%d, at most %d: it finds %+v, %v", entries, most, v, err)
+			}
 		}
 	}
+}
+
+// A version that is too large is found, and not run after.
+func TestAVerificationOfTheLargestVersionEnds(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	a.Ledger = lyingLedger{a.Ledger.(*memory.Store), func(_ ledger.Ref, r ledger.Record) ledger.Record {
+		if account, ok := r.(customers.Account); ok {
+			account.Head.Number = math.MaxInt64
+			return account
+		}
+		return r
+	}, func(e journal.Entry) journal.Entry { return e }}
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+	if err != nil || v.Broken == nil || !strings.Contains(v.Broken.Why, "the record ends at entry 9223372036854775807") {
+		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+}
+
+// What can not be read is said with the entry that it belongs to.
+func TestAVerificationSaysWhereSomethingCanNotBeRead(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	for range 3 {
+		if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("1"), damaged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Ledger = torn{a.Ledger, refunds.RefOf(id(1), 3)}
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+	if err != nil || v.Broken == nil || *v.Broken != (journal.Broken{Subject: id(1).Subject(), Number: 3, Why: "torn"}) {
+		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+}
+
+// torn can not read one record.
+type torn struct {
+	ports.Ledger
+	at ledger.Ref
+}
+
+func (l torn) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
+	for _, ref := range refs {
+		if ref == l.at {
+			return ledger.View{}, fmt.Errorf("store: %w", &journal.Broken{Why: "torn"})
+		}
+	}
+	return l.Ledger.Load(ctx, t, refs...)
 }

@@ -61,10 +61,10 @@ type Journal interface {
 	ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error)
 }
 
-// Census counts what a ledger holds, so that a verification finds what no history
-// names.
+// Census counts what a ledger holds, so that a verification finds what is more than
+// the entries made. It reads all that there is of the tenant.
 type Census interface {
-	// Count counts what there is of the tenant, all at one moment.
+	// Count counts all at one moment.
 	Count(ctx context.Context, t access.Tenant) (Counts, error)
 }
 
@@ -77,9 +77,11 @@ type Counts struct {
 	// Outcomes are those of each command; nil if an outcome is kept as part of its
 	// entries.
 	Outcomes map[string]int64
-	// Records are those of each kind but outcomes and entries. Each document that
-	// carries a number is one claim.
+	// Records are those of every kind that is kept but outcomes and entries. Each
+	// document that carries a number is one claim.
 	Records map[ledger.Kind]int64
+	// Imported is the sum of what the imports opened.
+	Imported int64
 }
 
 // Clock tells the time. The domain never asks it.

@@ -60,6 +60,7 @@ type verifyLedgerOut struct {
 	Vendors       int64     `json:"vendors" jsonschema:"How many vendors were recomputed from their entries; none if one customer was asked for."`
 	Entries       int64     `json:"entries" jsonschema:"How many journal entries were checked: number, link and hash."`
 	Postings      int64     `json:"postings" jsonschema:"How many postings were added up: debits equal credits in each entry."`
+	Counted       bool      `json:"counted" jsonschema:"Whether it was counted, too, that nothing is on record that no entry made. Not if one customer was asked for, nor where the ledger is a service of its own."`
 	FirstBadEntry *badEntry `json:"firstBadEntry,omitempty" jsonschema:"The first entry that does not hold. Tell the operator."`
 }
 
@@ -97,7 +98,7 @@ func historyTools() []tool {
 		}),
 		declare(declaration[verifyLedgerIn, verifyLedgerOut]{
 			Name: "verify_ledger", Toolset: "history", Title: "Verify the ledger",
-			About: "Recompute the journal of one customer, or of all customers and vendors: hashes, links, debits and credits, balances; of all, also that nothing stands beside it. " +
+			About: "Recompute the journal of one customer, or of all customers and vendors: hashes, links, debits and credits, balances. Of all, it counts as well whether there is more than the entries made. " +
 				"Call it when someone doubts a balance. Returns what was checked and whether it holds, with the first bad entry otherwise. " +
 				"Changes nothing.",
 			Scope: access.RefundRead, Idempotent: true,
@@ -176,7 +177,7 @@ func verifyLedger(ctx context.Context, a *app.App, c app.Call, in verifyLedgerIn
 	if err != nil {
 		return verifyLedgerOut{}, false, err
 	}
-	out := verifyLedgerOut{Holds: v.Broken == nil, Customers: int64(v.Customers), Vendors: int64(v.Vendors), Entries: int64(v.Entries), Postings: int64(v.Postings)}
+	out := verifyLedgerOut{Holds: v.Broken == nil, Customers: int64(v.Customers), Vendors: int64(v.Vendors), Entries: int64(v.Entries), Postings: int64(v.Postings), Counted: v.Counted}
 	if v.Broken != nil {
 		out.FirstBadEntry = &badEntry{Why: v.Broken.Why}
 		if v.Broken.Subject != (journal.Subject{}) {

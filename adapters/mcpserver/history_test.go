@@ -10,14 +10,14 @@ import (
 	"github.com/refundledger/refundledger/ports"
 )
 
-// torn has histories that end one entry early, or counts that name nobody's record.
+// torn has no entries to show, or counts one more than there is.
 type torn struct {
 	ports.Journal
-	early bool
+	empty bool
 }
 
 func (j torn) ListEntries(ctx context.Context, t access.Tenant, s journal.Subject, after int64, limit int) ([]journal.Entry, error) {
-	if !j.early {
+	if !j.empty {
 		return j.Journal.ListEntries(ctx, t, s, after, limit)
 	}
 	return nil, nil
@@ -32,15 +32,15 @@ func (j torn) Count(context.Context, access.Tenant) (ports.Counts, error) {
 func TestWhatDoesNotHoldIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		arguments string
-		early     bool
+		empty     bool
 		want      string
 	}{
 		{`{"customer_id":"CUST-00001"}`, true, `"firstBadEntry":{"customerId":"CUST-00001","entry":1,"why":"the record ends at entry 1`},
-		{`{}`, false, `"firstBadEntry":{"why":"there are 0 entries, and 1 in the histories`},
+		{`{}`, false, `"firstBadEntry":{"why":"0 entries of customers and vendors are on record, and there should be 1"}`},
 	} {
 		s := newServer(t, nil)
 		a := *s.app
-		j := torn{a.Journal, tt.early}
+		j := torn{a.Journal, tt.empty}
 		a.Journal, a.Census = j, j
 		s.app = &a
 		out := callTool(t, s, "verify_ledger", tt.arguments, "")

@@ -12,7 +12,7 @@ import (
 )
 
 // Count implements ports.Census. Outcomes are not counted: one that made entries
-// is kept as the first of them.
+// is kept as the first of them. No write is applied meanwhile.
 func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
 	c := ports.Counts{Entries: map[string]int64{}, Records: map[ledger.Kind]int64{}}
 	s.readAll(t, func(b *books) {
@@ -39,6 +39,8 @@ func (own *part) count(c *ports.Counts) {
 		switch r := record.(type) {
 		case payables.Vendor:
 			c.Versions += r.Head.Number
+		case customers.Imported:
+			c.Imported += int64(r.Opened)
 		case payables.NumberClaim:
 			c.Records[ref.Kind] += int64(len(r.Claims))
 			continue

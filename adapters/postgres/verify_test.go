@@ -29,7 +29,7 @@ func verify(t testing.TB, url string) string {
 	if v.Broken == nil {
 		return "holds"
 	}
-	return v.Broken.Why
+	return v.Broken.Error()
 }
 
 // exec writes past the store.
@@ -150,6 +150,6 @@ func TestAVerificationFindsTampering(t *testing.T) {
 			SQL: `UPDATE postings SET digits = 3 WHERE subject_kind = 'vendor'; UPDATE vendor_balances SET digits = 3`, Says: "one with other digits"},
 		sqlstoretest.Tampering{Does: "an entry that follows none",
 			SQL: `INSERT INTO entries SELECT tenant, subject_kind, subject_id, 9999, op, principal, via, tool, key, at, command, facts, previous, hash
-				FROM entries WHERE subject_id = 'CUST-00002'`, Says: "entries, and"},
+				FROM entries WHERE subject_id = 'CUST-00002'`, Says: "entries of customers and vendors"},
 	)
 }

@@ -1,18 +1,22 @@
 package sqlite_test
 
 import (
+	"compress/gzip"
 	"database/sql"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore/sqlstoretest"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/app"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/customers"
+	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/money"
 	"github.com/refundledger/refundledger/domain/payables"
 )
@@ -31,7 +35,7 @@ func verify(t testing.TB, path string) string {
 	if v.Broken == nil {
 		return "holds"
 	}
-	return v.Broken.Why
+	return v.Broken.Error()
 }
 
 // What is billed and credited may change, so no trigger keeps anybody from writing
@@ -142,7 +146,7 @@ func TestAVerificationFindsTampering(t *testing.T) {
 			SQL: `UPDATE entry_rows SET digits = 3 WHERE subject_kind = 'vendor' AND debit IS NOT NULL; UPDATE vendor_balances SET digits = 3`, Says: "one with other digits"},
 		sqlstoretest.Tampering{Does: "an entry that follows none",
 			SQL: `INSERT INTO entry_rows (operation, tenant, subject_kind, subject_id, number, facts, previous, hash)
-				SELECT operation, tenant, subject_kind, subject_id, 9999, facts, previous, hash FROM entry_rows WHERE subject_id = 'CUST-00002'`, Says: "entries, and"},
+				SELECT operation, tenant, subject_kind, subject_id, 9999, facts, previous, hash FROM entry_rows WHERE subject_id = 'CUST-00002'`, Says: "entries of customers and vendors"},
 	)
 }
 
@@ -161,4 +165,45 @@ func names(t testing.TB, path, kind string) (all []string) {
 		all = append(all, name)
 	}
 	return all
+}
+
+// A ledger that an earlier version wrote holds, and what was brought in then may be
+// brought in again: the facts of a command may get more, and never others.
+func TestALedgerOfAnEarlierVersion(t *testing.T) {
+	compressed := must(os.Open("testdata/earlier.db.gz"))
+	defer compressed.Close()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	if err := os.WriteFile(path, must(io.ReadAll(must(gzip.NewReader(compressed)))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tenant := must(access.ParseTenant("default"))
+	s := openAt(t, path)
+	a := &app.App{Ledger: s, Refunds: s, Payables: s, Journal: s, Census: s, Clock: system.Clock{}, IDs: system.IDs{}, CallTimeout: time.Minute}
+	operator := app.Call{Principal: must(access.NewPrincipal(tenant, "operator", access.Human, access.ScopesOf(access.ControlRules, access.RefundRead), access.Free, "")), Tool: "test"}
+	dora := customers.Open{
+		ID: must(customers.ParseID("CUST-00011")), Profile: customers.Profile{Name: "Dora Lind", Email: "dora@example.com"}, Status: customers.Active,
+		Opening: money.FromMinor(120_50, must(money.ParseCurrency("EUR"))), CreatedAt: time.Date(2024, 2, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for _, again := range []func() (customers.Imported, error){
+		func() (customers.Imported, error) {
+			return a.ImportCustomers(t.Context(), operator, []customers.Open{dora})
+		},
+		func() (customers.Imported, error) {
+			view := must(s.Load(t.Context(), tenant, must(payables.ParseOrderID("PO-2001")).Ref()))
+			o, _ := ledger.Get[payables.Order](view, must(payables.ParseOrderID("PO-2001")).Ref())
+			return a.ImportOrders(t.Context(), operator, []payables.Order{o})
+		},
+	} {
+		if done, err := again(); err != nil || done.Opened != 0 || done.Unchanged != 1 {
+			t.Errorf("it answers %+v, %v", done, err)
+		}
+	}
+	v, err := a.VerifyLedger(t.Context(), operator, customers.ID{}, 0)
+	if err != nil || v.Broken != nil || v.Customers != 5 || v.Vendors != 3 || !v.Counted {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
+	exec1(t, path, "DROP TRIGGER invoices_fixed; UPDATE invoices SET currency = 'EUR' WHERE id = 'INV-1001'")
+	if v, err := a.VerifyLedger(t.Context(), operator, customers.ID{}, 0); err != nil || v.Broken == nil {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
 }

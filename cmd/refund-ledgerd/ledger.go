@@ -181,7 +181,10 @@ func verify(ctx context.Context, c console, s settings, _ []string) error {
 		case v.Customers+v.Vendors == 0:
 			return fmt.Errorf("there are no customers and no vendors of the tenant %s", s.tenant)
 		}
-		fmt.Fprintf(c.out, "holds: %d customers, %d vendors, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds, decisions, documents, answers, and nothing beside\n", v.Customers, v.Vendors, v.Entries, v.Postings)
+		fmt.Fprintf(c.out, "holds: %d customers, %d vendors, %d entries, %d postings: numbers, links, hashes, debits and credits, balances, refunds, decisions, documents, answers\n", v.Customers, v.Vendors, v.Entries, v.Postings)
+		if v.Counted {
+			fmt.Fprintln(c.out, "counted: nothing is there that no entry made")
+		}
 		return nil
 	})
 }

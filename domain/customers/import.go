@@ -97,7 +97,7 @@ func (c Import) Decide(v ledger.View) (ledger.Change, error) {
 	for i, o := range c.Customers {
 		if _, exists := ledger.Get[Account](v, o.ID.Ref()); exists {
 			first, ok := ledger.Get[ledger.Booked](v, ledger.EntryRef(o.ID.Subject(), 1))
-			if !ok || !slices.Equal(first.Facts(), o.Facts()) {
+			if !ok || !slices.Equal(first.Facts(), o.Facts()) && !slices.Equal(first.Facts(), operation.Without(o.Facts(), factDigits)) {
 				issues = append(issues, fault.Issue{Path: []any{i, "id"}, Code: "conflict", Message: o.ID.text + " exists already and was opened with other facts"})
 			}
 			done.Unchanged++

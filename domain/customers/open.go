@@ -72,6 +72,10 @@ const (
 	factOpening = "opening_minor"
 )
 
+// factDigits stands in the entries of newer ledgers: those opened before say no
+// digits.
+const factDigits = "digits"
+
 // digest stands for the profile where it must not be kept itself: an import
 // that is sent again is recognised by it. It is a pseudonym, not a secret: who
 // has a list of names and addresses can find out whether one of them is meant.
@@ -90,7 +94,7 @@ func (c Open) Facts() []operation.Fact {
 		{Name: factProfile, Value: c.Profile.digest()},
 		{Name: "status", Value: c.Status.name},
 		{Name: "currency", Value: c.Opening.Currency().String()},
-		{Name: "digits", Value: strconv.Itoa(c.Opening.Currency().Digits())},
+		{Name: factDigits, Value: strconv.Itoa(c.Opening.Currency().Digits())},
 		{Name: factOpening, Value: strconv.FormatInt(c.Opening.Minor(), 10)},
 		{Name: "created_at_ms", Value: strconv.FormatInt(c.CreatedAt.UnixMilli(), 10)},
 	}

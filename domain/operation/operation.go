@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -92,6 +93,12 @@ type Operation struct {
 
 // Fact is one field of a command, as text.
 type Fact struct{ Name, Value string }
+
+// Without returns the facts but those of a name: what an earlier form of a command
+// had.
+func Without(facts []Fact, name string) []Fact {
+	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Name == name })
+}
 
 // Fingerprint is the SHA-256 digest of what is asked: the command's name and
 // its facts in order, each text preceded by its length in bytes as a big-endian

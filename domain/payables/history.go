@@ -18,10 +18,10 @@ import (
 type History struct {
 	record, rebuilt Vendor
 
-	receipts map[OrderID][]Receipt // of each order, as they came
-	decided  map[InvoiceID]int64   // the number of the last decision, 0 for none
-	currency map[InvoiceID]money.Currency
-	states   []ledger.Ref // the orders and invoices, as they came
+	receipts map[OrderID][]Receipt        // of each order, as they came
+	decided  map[InvoiceID]int64          // the number of the last decision, 0 for none
+	currency map[InvoiceID]money.Currency // of each invoice
+	states   []ledger.Ref                 // the orders and invoices, as they came
 	orders   []ledger.Ref
 	credits  map[InvoiceID]InvoiceID    // of each credit note, the invoice of the vendor that it names
 	notes    map[InvoiceID][]ledger.Ref // of each invoice, those that were approved, in this order
@@ -123,7 +123,7 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 	if err := d.Verify(there, e); err != nil {
 		return err
 	}
-	for _, p := range e.Postings() { // of which the hash has minor units and a code
+	for _, p := range e.Postings() { // their digits are not in its hash
 		if p.Amount.Currency() != h.currency[d.Invoice] {
 			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "its postings are in another currency than the invoice " + d.Invoice.text + ", or one with other digits"}
 		}
@@ -136,11 +136,14 @@ func document[R interface {
 	ledger.Record
 	facts() []operation.Fact
 }](view ledger.View, ref ledger.Ref, e journal.Entry) error {
+	proved := func(facts []operation.Fact) bool {
+		return slices.Contains(e.Facts(), operation.Fact{Name: factDigest, Value: digest(ref.Kind.Name, facts)})
+	}
 	why := ""
 	switch r, ok := ledger.Get[R](view, ref); {
 	case !ok:
 		why = "what it entered is not on record: " + ref.Kind.Name + " " + ref.ID
-	case !slices.Contains(e.Facts(), operation.Fact{Name: factDigest, Value: digest(ref.Kind.Name, r.facts())}):
+	case !proved(r.facts()) && !proved(operation.Without(r.facts(), factDigits)):
 		why = "what it entered is another one on record: " + ref.Kind.Name + " " + ref.ID
 	default:
 		return nil

@@ -274,9 +274,13 @@ func (o Order) facts() []operation.Fact {
 	return facts
 }
 
+// factDigits stands in the digests of newer ledgers: documents entered before say
+// no digits.
+const factDigits = "digits"
+
 // digits says what the minor units of a document are.
 func digits(c money.Currency) operation.Fact {
-	return operation.Fact{Name: "digits", Value: strconv.Itoa(c.Digits())}
+	return operation.Fact{Name: factDigits, Value: strconv.Itoa(c.Digits())}
 }
 
 func minor(a money.Amount) string { return strconv.FormatInt(a.Minor(), 10) }

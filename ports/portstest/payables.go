@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -32,6 +34,7 @@ func payablesLaws(add add) {
 	documentLaws(law)
 	decisionLaws(law)
 	competingLaws(law)
+	countingLaws(law)
 }
 
 func documentLaws(law add) {
@@ -689,6 +692,80 @@ var claims = porcupine.Model{
 		s.billed, s.approved[in] = s.billed+competing[in], true
 		return !out.refused, s
 	},
+}
+
+func countingLaws(law add) {
+	law("payables are counted, each kind by itself", func(w world) {
+		o := orderOf("PO-1", acme, usd, "1 10 EA 10.00")
+		w.bring(documents{
+			vendors: []payables.Vendor{{ID: acme, Name: "Acme Ltd"}, {ID: bolt, Name: "Bolt"}}, orders: []payables.Order{o},
+			receipts: []payables.Receipt{goodsOf("GR-1", o, payables.Received, "1 4 EA"), goodsOf("GR-2", o, payables.Received, "1 6 EA"), goodsOf("GR-3", o, payables.Returned, "1 1 EA")},
+			invoices: []payables.Invoice{billOf("INV-1001", "A-1", o, "1 1 EA 10.00"), billOf("INV-1002", "a 1", o, "1 1 EA 10.00"), billOf("INV-1003", "A-2", o, "1 1 EA 10.00"), billOf("INV-1004", "A-3", o, "1 1 EA 10.00")},
+		})
+		w.mustDecide("INV-1001", "approve", "CLEAN_MATCH")
+		again := w.route("INV-1001", "approve", "CLEAN_MATCH")
+		w.done(again) // decides nothing new
+		w.mustDecide("INV-1002", "reject", "DUPLICATE_INVOICE")
+		n := w.counted()
+		if n.Versions != 12 || n.Imported != 10 {
+			w.Errorf("the versions sum to %d, and %d documents were brought in", n.Versions, n.Imported)
+		}
+		if want := map[string]int64{payables.ImportVendorsName: 2, payables.ImportOrdersName: 1, payables.ImportReceiptsName: 3, payables.ImportInvoicesName: 4, payables.RouteName: 2}; !maps.Equal(n.Entries, want) {
+			w.Errorf("the entries are %v", n.Entries)
+		}
+		if want := map[string]int64{payables.ImportVendorsName: 1, payables.ImportOrdersName: 1, payables.ImportReceiptsName: 1, payables.ImportInvoicesName: 1, payables.RouteName: 3}; n.Outcomes != nil && !maps.Equal(n.Outcomes, want) {
+			w.Errorf("the outcomes are %v", n.Outcomes)
+		}
+		for kind, want := range map[ledger.Kind]int64{
+			customers.ImportKind: 4, payables.VendorKind: 2, payables.OrderKind: 1, payables.ReceiptKind: 3, payables.InvoiceKind: 4, payables.NumberClaimKind: 4, payables.DecisionKind: 2,
+		} {
+			if n.Records[kind] != want {
+				w.Errorf("there are %d records of the kind %s, want %d", n.Records[kind], kind.Name, want)
+			}
+		}
+	}, Counts)
+
+	law("a count is of one moment: all that one write makes is counted, or nothing", func(w world) {
+		const vendors, writers, each = 16, 2, 12
+		var d documents
+		var orders []payables.Order
+		for n := range vendors {
+			v := payables.Vendor{ID: must(payables.ParseVendorID(fmt.Sprint("V-", n))), Name: "Vendor"}
+			d.vendors, orders = append(d.vendors, v), append(orders, orderOf(fmt.Sprint("PO-", n), v.ID, usd, "1 10 EA 10.00"))
+		}
+		w.bring(d)
+		var written atomic.Int64
+		counts := 0
+		atOnce(writers+1, func(i int) {
+			if i < writers {
+				for k := range each {
+					var bills []payables.Invoice
+					for n, o := range orders {
+						bills = append(bills, billOf(fmt.Sprintf("INV-%d%02d%02d", i+1, k, n), fmt.Sprintf("%d-%d", i, k), o, "1 1 EA 10.00"))
+					}
+					if o, err := w.do(key(), payables.ImportInvoices{Invoices: bills}); err != nil {
+						w.Errorf("an import: %s", result(o, err))
+					}
+					written.Add(1)
+				}
+				return
+			}
+			for written.Load() < writers*each {
+				n := w.counted()
+				counts++
+				made := n.Entries[payables.ImportInvoicesName]
+				if made%vendors != 0 || n.Versions != vendors+made || n.Imported != vendors+made ||
+					n.Records[payables.InvoiceKind] != made || n.Records[payables.NumberClaimKind] != made || n.Records[customers.ImportKind] != 1+made/vendors ||
+					n.Outcomes != nil && n.Outcomes[payables.ImportInvoicesName] != made/vendors {
+					w.Errorf("%+v", n)
+					return
+				}
+			}
+		})
+		if counts == 0 {
+			w.Error("nothing was counted meanwhile")
+		}
+	}, Counts)
 }
 
 // documents are what an import brings in, in this order.

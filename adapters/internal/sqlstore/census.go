@@ -27,11 +27,12 @@ var tableOf = map[ledger.Kind]*Table{
 	payables.DecisionKind:    &decisionTable,
 }
 
-// Each of these reads a whole table.
+// Each of these reads all rows of the tenant.
 const (
 	countVersions  = `SELECT CAST(coalesce(sum(r.version), 0) AS bigint) FROM (SELECT version FROM accounts WHERE tenant = $1 UNION ALL SELECT version FROM vendors WHERE tenant = $1) r`
 	countEntries   = `SELECT r.command, count(*) FROM entries r WHERE r.tenant = $1 GROUP BY r.command`
 	countOutcomes  = `SELECT r.command, count(*) FROM operations r WHERE r.tenant = $1 GROUP BY r.command`
+	countImported  = `SELECT CAST(coalesce(sum(r.opened), 0) AS bigint) FROM imports r WHERE r.tenant = $1`
 	countRecordsOf = `SELECT count(*) FROM %s r WHERE r.tenant = $1`
 )
 
@@ -50,6 +51,7 @@ func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error
 	}
 	steps := []Step{
 		{countVersions, args, func(r Row) error { return r.Scan(&c.Versions) }},
+		{countImported, args, func(r Row) error { return r.Scan(&c.Imported) }},
 		{countEntries, args, byCommand(c.Entries)},
 		{countOutcomes, args, byCommand(c.Outcomes)},
 	}

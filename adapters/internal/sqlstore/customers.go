@@ -332,7 +332,7 @@ func (s *Store) ListAccounts(ctx context.Context, t access.Tenant, after string,
 			at++
 		}
 		if at == len(rows) {
-			return fmt.Errorf("sqlstore: lots of the account %s, which is not there", id)
+			return unreadable("lots of the account %s, which is not there", id)
 		}
 		rows[at].lots = append(rows[at].lots, l)
 		return nil

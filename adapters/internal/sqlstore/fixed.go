@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -75,7 +74,7 @@ func (c *fixed[R]) find(keys [][]any, found func(i int, r R)) []Step {
 		}
 		r, err := record()
 		if err != nil {
-			return fmt.Errorf("sqlstore: %s %v: %w", c.of.Name, keys[n-1], err)
+			return unreadable("%s %v: %w", c.of.Name, keys[n-1], err)
 		}
 		found(n-1, r)
 		return nil

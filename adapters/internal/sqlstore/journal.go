@@ -254,7 +254,7 @@ func (s *Store) ListEntries(ctx context.Context, t access.Tenant, subject journa
 			at++
 		}
 		if at == len(rows) {
-			return fmt.Errorf("sqlstore: postings of entry %d of %s %s, which is not there", number, subject.Kind, subject.ID)
+			return unreadable("postings of entry %d of %s %s, which is not there", number, subject.Kind, subject.ID)
 		}
 		rows[at].postings = append(rows[at].postings, p)
 		return nil

@@ -100,7 +100,7 @@ func (c *outcomeCodec) find(keys []committer.Key, found *[]*kept) Step {
 		key := keys[n-1]
 		digest, err := hash(fingerprint)
 		if err != nil {
-			return fmt.Errorf("sqlstore: the operation under the key %s: %w", key.Key, err)
+			return unreadable("an outcome: %w", err)
 		}
 		o.Fingerprint = operation.Fingerprint(digest)
 		o.Operation.Tenant, o.Operation.Principal, o.Operation.Key = key.Tenant, key.Principal, key.Key

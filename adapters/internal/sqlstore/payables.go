@@ -104,7 +104,7 @@ func (c *document[R, B]) find(keys [][]any, lock bool, found func(i int, r R)) (
 			}
 			r, err := c.record(b)
 			if err != nil {
-				return fmt.Errorf("sqlstore: %s %v: %w", c.of.Name, keys[i][1:], err)
+				return unreadable("%s %v: %w", c.of.Name, keys[i][1:], err)
 			}
 			found(i, r)
 		}
@@ -135,7 +135,7 @@ func (c *document[R, B]) page(ctx context.Context, s *Store, id func(*B) string,
 			}
 			b := byID[of]
 			if b == nil {
-				return fmt.Errorf("sqlstore: a part of the %s %s, which is not there", c.of.Name, of)
+				return unreadable("a part of the %s %s, which is not there", c.of.Name, of)
 			}
 			add(b)
 			return nil
@@ -146,7 +146,7 @@ func (c *document[R, B]) page(ctx context.Context, s *Store, id func(*B) string,
 		for _, b := range rows {
 			r, err := c.record(b)
 			if err != nil {
-				return fmt.Errorf("sqlstore: %s %s: %w", c.of.Name, id(b), err)
+				return unreadable("%s %s: %w", c.of.Name, id(b), err)
 			}
 			list = append(list, r)
 		}

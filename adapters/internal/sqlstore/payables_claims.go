@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
@@ -75,7 +74,7 @@ func (c *claimCodec) load(refs []committer.Name, lock bool, put func(int, ledger
 		}
 		claim := claims[n-1]
 		if position != len(claim.Claims)+1 {
-			return fmt.Errorf("sqlstore: the claim %d on the number %q is not there", len(claim.Claims)+1, claim.Normal)
+			return unreadable("the claim %d on the number %q is not there", len(claim.Claims)+1, claim.Normal)
 		}
 		claim.Claims = append(claim.Claims, payables.Claimed{Invoice: payables.Restore[payables.InvoiceID](invoice), Rejected: bool(rejected)})
 		return nil

@@ -272,7 +272,7 @@ func (s *Store) invoiceHeaders(ctx context.Context, limit int, steps ...Step) ([
 			}
 			i, err := row.header()
 			if err != nil {
-				return fmt.Errorf("sqlstore: invoice %s: %w", row.id, err)
+				return unreadable("invoice %s: %w", row.id, err)
 			}
 			list = append(list, i)
 			return nil

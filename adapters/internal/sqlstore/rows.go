@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,6 +44,16 @@ func (w *writes) add(verb Verb, t *Table, row ...any) {
 // the ledger. A verification reports it as its finding.
 func damaged(s journal.Subject, number int64, err error) error {
 	return fmt.Errorf("sqlstore: %w", &journal.Broken{Subject: s, Number: number, Why: "what is on record can not be read: " + err.Error()})
+}
+
+// unreadable is damaged for rows of which it is not known to which entry they
+// belong. A verification finds that out.
+func unreadable(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if _, known := errors.AsType[*journal.Broken](err); known {
+		return fmt.Errorf("sqlstore: %w", err)
+	}
+	return fmt.Errorf("sqlstore: %w", &journal.Broken{Why: "what is on record can not be read: " + err.Error()})
 }
 
 // rows turns what a batch writes into rows.

@@ -18,7 +18,6 @@ import (
 	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/domain/access"
 	"github.com/refundledger/refundledger/domain/fault"
-	"github.com/refundledger/refundledger/domain/journal"
 	"github.com/refundledger/refundledger/domain/ledger"
 	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/refunds"
@@ -237,7 +236,7 @@ func (s *Store) loadAnswers(ctx context.Context, run run, found []*kept) (map[co
 	}
 	for _, k := range found {
 		if k.outcome.Answer == nil {
-			return nil, fmt.Errorf("sqlstore: %w", &journal.Broken{Why: fmt.Sprintf("the answer %s %s under the operation key %s is gone", k.answer.kind, k.answer.id, k.outcome.Operation.Key)})
+			return nil, unreadable("the answer of an operation is gone: %s %s", k.answer.kind, k.answer.id)
 		}
 		outcomes[committer.KeyOf(k.outcome.Operation)] = k.outcome
 	}

@@ -104,7 +104,7 @@ func Payables(ctx context.Context, s Store, log *slog.Logger) ports.Payables {
 	return client
 }
 
-// Census returns what counts what a store holds, or nil if it can not.
+// Census returns the census of a store, or nil if it keeps none.
 func Census(s Store) ports.Census {
 	c, _ := s.(ports.Census)
 	return c

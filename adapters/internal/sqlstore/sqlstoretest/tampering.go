@@ -49,22 +49,35 @@ var Tamperings = []Tampering{
 		`INSERT INTO adjustments SELECT tenant, customer, 9999, id, change_minor, currency, digits, why, adjusted_at, remaining_minor FROM adjustments`,
 		"records of the kind adjustment"},
 	{"an import that nobody asked for",
-		`INSERT INTO imports SELECT tenant, (SELECT op FROM operations WHERE key = 'refund-1'), opened, unchanged, imported_at FROM imports LIMIT 1`,
+		`INSERT INTO imports SELECT tenant, (SELECT op FROM operations WHERE key = 'refund-1'), 0, unchanged, imported_at FROM imports LIMIT 1`,
 		"records of the kind import"},
 	{"an answer planted under a key",
 		`INSERT INTO operations (tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number)
 			SELECT tenant, principal, 'planted', fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations WHERE key = 'refund-1'`,
-		"outcomes of refunds.trigger"},
+		"outcomes of the command refunds.trigger"},
 
 	// What is gone, or of an earlier day.
-	{"an account taken away", `DELETE FROM accounts WHERE id = 'CUST-00003'`, "entries, and"},
-	{"an account moved to another tenant", `UPDATE accounts SET tenant = 'other' WHERE id = 'CUST-00003'`, "entries, and"},
+	{"an account taken away", `DELETE FROM accounts WHERE id = 'CUST-00003'`, "entries of customers and vendors"},
+	{"an account moved to another tenant", `UPDATE accounts SET tenant = 'other' WHERE id = 'CUST-00003'`, "entries of customers and vendors"},
 	{"a vendor set back to before its last entry",
 		`UPDATE vendors SET version = version - 1, head_hash = (SELECT e.previous FROM entries e
 			WHERE e.tenant = vendors.tenant AND e.subject_kind = 'vendor' AND e.subject_id = vendors.id AND e.number = vendors.version) WHERE id = 'V-999'`,
 		"it stands after the last entry that the record knows"},
+	{"an import that brought in more", `UPDATE imports SET opened = 999 WHERE opened = 1`, "documents that imports brought in"},
+	{"an operation of no command",
+		`INSERT INTO operations (tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number)
+			SELECT tenant, principal, 'planted', fingerprint, 'no.such', tool, via, op, at, answer_kind, answer_id, answer_number FROM operations WHERE key = 'refund-1'`,
+		"1 outcomes of the command no.such"},
+	{"a version without end", `UPDATE accounts SET version = 9223372036854775807 WHERE id = 'CUST-00002'`, "the record ends at entry 9223372036854775807"},
+	{"a vendor's version without end", `UPDATE vendors SET version = 9223372036854775807 WHERE id = 'V-999'`, "the record ends at entry 9223372036854775807"},
 	{"an adjustment taken away", `DELETE FROM adjustments`, "is gone"},
 	{"an import taken away", `DELETE FROM imports`, "is gone"},
+
+	// What makes no record.
+	{"a unit of a line that is not there",
+		`INSERT INTO conversions VALUES ('acme', 'PO-9000', 99, 1, 'BOX', 12, 1)`, "entry 2 of vendor V-999: what is on record can not be read"},
+	{"the second claim on a number without a first", `UPDATE number_claims SET position = 7 WHERE invoice = 'INV-1001'`, "what is on record can not be read"},
+	{"a lot of more than the balance", `UPDATE accounts SET balance_minor = 1 WHERE id = 'CUST-00002'`, "what is on record can not be read"},
 
 	// What a record says beside its facts.
 	{"the digits of an account without money", `UPDATE accounts SET digits = 3 WHERE id = 'CUST-00003'`, "another account than was opened"},
