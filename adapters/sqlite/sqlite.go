@@ -173,6 +173,8 @@ func prepare(ctx context.Context, path string) error {
 			return err
 		case have > want:
 			return &sqlstore.VersionError{Have: have, Want: want}
+		case try > migrateTries:
+			return fmt.Errorf("the schema has version %d still, after the migrations to %d: its table %s is damaged", have, want, sqlstore.VersionTable)
 		}
 		p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations(), goose.WithTableName(sqlstore.VersionTable),
 			goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))

@@ -490,6 +490,24 @@ func TestRecordsOutliveTheRules(t *testing.T) {
 	}
 }
 
+// A table of versions that says less than there is ends the migrations, and does
+// not begin them again and again.
+func TestADamagedVersionIsSaid(t *testing.T) {
+	for _, damage := range []string{"UPDATE schema_version SET is_applied = 0 WHERE version_id = 2", "DELETE FROM schema_version WHERE version_id = 2"} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		if err := must(sqlite.Open(t.Context(), path)).Close(); err != nil {
+			t.Fatal(err)
+		}
+		exec1(t, path, damage)
+		if s, err := sqlite.Open(t.Context(), path); err == nil {
+			t.Errorf("%s: it opens", damage)
+			_ = s.Close()
+		} else if !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", damage, err)
+		}
+	}
+}
+
 func TestMigrationsGoForwardOnly(t *testing.T) {
 	files, err := filepath.Glob("migrations/*.sql")
 	if err != nil || len(files) == 0 {
