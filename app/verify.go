@@ -396,18 +396,23 @@ type subject struct {
 // subject verifies a history up to the head of its record. Entries that came after
 // the record was read are left out: those up to its head can not change any more.
 func (v *verifier) subject(ctx context.Context, s subject) error {
+	size := verifyPage
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		last := s.history.Head().Number
-		limit := verifyPage
-		if rest := s.head.Number - last; rest < verifyPage {
+		limit := size
+		if rest := s.head.Number - last; rest < int64(limit) {
 			limit = int(rest) + 1 // and the one after the head, if there is one
 		}
 		page, err := v.app.Journal.ListEntries(ctx, v.tenant, s.of, last, limit)
-		if err != nil {
-			return err
+		switch {
+		case nowhere(err) && limit > 1: // one by one, to find which
+			size = 1
+			continue
+		case err != nil:
+			return placed(err, s.of, last+1)
 		}
 		whole := len(page) < limit // the entries may end before the record does: Close says so
 		if n := len(page) - 1; n >= 0 && page[n].Number() > s.head.Number {

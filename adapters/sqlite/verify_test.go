@@ -144,6 +144,10 @@ func TestAVerificationFindsTampering(t *testing.T) {
 				balance_minor = 50000, lot_minor = 50000 WHERE id = 'CUST-00001'`, Says: "it stands after the last entry that the record knows"},
 		sqlstoretest.Tampering{Does: "the digits of what a vendor is owed",
 			SQL: `UPDATE entry_rows SET digits = 3 WHERE subject_kind = 'vendor' AND debit IS NOT NULL; UPDATE vendor_balances SET digits = 3`, Says: "one with other digits"},
+		sqlstoretest.Tampering{Does: "an operation that is named by no id", SQL: `UPDATE operations SET op = 'x' WHERE key = 'refund-2'`,
+			Says: "entry 3 of account CUST-00001: what is on record can not be read"},
+		sqlstoretest.Tampering{Does: "an adjustment that is named by no id", SQL: `UPDATE adjustments SET id = 'x'`,
+			Says: "entry 5 of account CUST-00001: what is on record can not be read"},
 		sqlstoretest.Tampering{Does: "an entry that follows none",
 			SQL: `INSERT INTO entry_rows (operation, tenant, subject_kind, subject_id, number, facts, previous, hash)
 				SELECT operation, tenant, subject_kind, subject_id, 9999, facts, previous, hash FROM entry_rows WHERE subject_id = 'CUST-00002'`, Says: "entries of customers and vendors"},

@@ -29,7 +29,9 @@ var tableOf = map[ledger.Kind]*Table{
 
 // Each of these reads all rows of the tenant.
 const (
-	countVersions  = `SELECT CAST(coalesce(sum(r.version), 0) AS bigint) FROM (SELECT version FROM accounts WHERE tenant = $1 UNION ALL SELECT version FROM vendors WHERE tenant = $1) r`
+	// What has no id stands in no list of those that are verified.
+	countVersions = `SELECT CAST(coalesce(sum(r.version), 0) AS bigint)
+		FROM (SELECT version FROM accounts WHERE tenant = $1 AND id <> '' UNION ALL SELECT version FROM vendors WHERE tenant = $1 AND id <> '') r`
 	countEntries   = `SELECT r.command, count(*) FROM entries r WHERE r.tenant = $1 GROUP BY r.command`
 	countOutcomes  = `SELECT r.command, count(*) FROM operations r WHERE r.tenant = $1 GROUP BY r.command`
 	countImported  = `SELECT CAST(coalesce(sum(r.opened), 0) AS bigint) FROM imports r WHERE r.tenant = $1`

@@ -152,7 +152,7 @@ func namedFields[B any](of func(*B) *decisionRow) func() ([]any, func(*B)) {
 			d := of(b)
 			switch {
 			case d == nil:
-			case position > len(d.findings):
+			case position < 1 || position > len(d.findings):
 				d.lost = fmt.Errorf("its finding %d is not there", position)
 			default:
 				f := &d.findings[position-1]

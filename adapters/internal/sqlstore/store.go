@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -248,6 +249,11 @@ func (s *Store) read(ctx context.Context, then func() error, steps ...Step) erro
 	if len(steps) == 0 {
 		return nil
 	}
+	steps = slices.Clone(steps)
+	for i := range steps {
+		row := steps[i].Row
+		steps[i].Row = func(r Row) error { return row(readable{r}) }
+	}
 	err := s.db.Read(ctx, steps...)
 	switch {
 	case err == nil && then != nil:
@@ -260,6 +266,17 @@ func (s *Store) read(ctx context.Context, then func() error, steps ...Step) erro
 		return fmt.Errorf("%w (%w)", fault.New(fault.BackendUnavailable, "store_unreachable", "The ledger's database can not be reached. Try again later."), err)
 	}
 	return err
+}
+
+// readable is a row that makes a finding of what is not of its column's type.
+type readable struct{ Row }
+
+// Scan implements Row.
+func (r readable) Scan(dest ...any) error {
+	if err := r.Row.Scan(dest...); err != nil {
+		return unreadable("%w", err)
+	}
+	return nil
 }
 
 // Begin implements committer.Backend: one round trip begins, locks the records

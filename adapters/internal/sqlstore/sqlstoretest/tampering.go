@@ -73,6 +73,8 @@ var Tamperings = []Tampering{
 	{"an adjustment taken away", `DELETE FROM adjustments`, "is gone"},
 	{"an import taken away", `DELETE FROM imports`, "is gone"},
 
+	{"an account without an id", `UPDATE accounts SET id = '' WHERE id = 'CUST-00003'`, "entries of customers and vendors"},
+
 	// What makes no record.
 	{"a unit of a line that is not there",
 		`INSERT INTO conversions VALUES ('acme', 'PO-9000', 99, 1, 'BOX', 12, 1)`, "entry 2 of vendor V-999: what is on record can not be read"},
