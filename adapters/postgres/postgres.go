@@ -96,6 +96,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Who migrates while another does asks for the lock each migratePeriod, in
+// seconds, up to migrateTries times.
+const (
+	migratePeriod = 1
+	migrateTries  = 300
+)
+
 // Migrate makes the schema, or brings that of an older release up to date. It
 // may run while the ledger is used, and twice at once.
 func Migrate(ctx context.Context, url string) error {
@@ -108,7 +115,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err := db.PingContext(ctx); err != nil {
 		return unreachable(err)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migratePeriod, migrateTries))
 	if err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
