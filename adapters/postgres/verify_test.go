@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/refundledger/refundledger/adapters/demo"
+	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore/sqlstoretest"
 	"github.com/refundledger/refundledger/adapters/system"
 	"github.com/refundledger/refundledger/app"
@@ -126,19 +127,27 @@ func TestAVerificationFindsChangedFirstAnswers(t *testing.T) {
 // Whoever owns the database can switch the triggers off: what they write then is
 // found.
 func TestAVerificationFindsTampering(t *testing.T) {
+	url := migrated(t)
+	s := openAt(t, url)
+	if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
+		t.Fatal(err)
+	}
+	i := invoice(t, s, "INV-1005")
+	do(t, s, "duplicate", payables.Route{
+		Request: payables.Request{Invoice: i.ID, Action: payables.Reject, Reason: must(payables.ParseReasonCode("DUPLICATE_INVOICE"))},
+		Links:   payables.LinksOf(i, nil), Authority: payables.Authority{Tolerance: payables.DefaultTolerance()},
+	})
+	sqlstoretest.Fill(t, s, acme)
+	const unguarded = "SET session_replication_role = replica; "
+	keep, restore := "", unguarded
+	for _, table := range sqlstore.Tables {
+		keep += "CREATE TABLE kept_" + table.Name + " AS TABLE " + table.Name + "; "
+		restore += "DELETE FROM " + table.Name + "; INSERT INTO " + table.Name + " TABLE kept_" + table.Name + "; "
+	}
+	exec(t, url, keep)
 	sqlstoretest.Check(t, func(t testing.TB) (func(string), func() string) {
-		url := migrated(t)
-		s := openAt(t, url)
-		if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
-			t.Fatal(err)
-		}
-		i := invoice(t, s, "INV-1005")
-		do(t, s, "duplicate", payables.Route{
-			Request: payables.Request{Invoice: i.ID, Action: payables.Reject, Reason: must(payables.ParseReasonCode("DUPLICATE_INVOICE"))},
-			Links:   payables.LinksOf(i, nil), Authority: payables.Authority{Tolerance: payables.DefaultTolerance()},
-		})
-		sqlstoretest.Fill(t, s, acme)
-		return func(change string) { exec(t, url, "SET session_replication_role = replica; "+change) }, func() string { return verify(t, url) }
+		exec(t, url, restore)
+		return func(change string) { exec(t, url, unguarded+change) }, func() string { return verify(t, url) }
 	},
 		sqlstoretest.Tampering{Does: "an opening that looks like a refund",
 			SQL: `INSERT INTO refunds SELECT tenant, customer, 1, id, amount_minor, currency, digits, reason, processed_at, remaining_minor FROM refunds WHERE number = 2`, Says: "records of the kind refund"},
