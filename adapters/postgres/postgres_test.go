@@ -516,12 +516,17 @@ func TestTheServerGoesAndComesBack(t *testing.T) {
 	close(stop)
 	all.Wait()
 	t.Logf("%d acknowledged, calls by code: %v", len(acknowledged), codes)
-	a := account(t, s)
+	calm := stubborn{s} // who reads over a connection of before is told to ask again
+	view, err := calm.Load(t.Context(), acme, alice.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := ledger.Get[customers.Account](view, alice.Ref())
 	if n := int(a.Version() - 1); n != len(acknowledged) || a.Balance().Minor() != int64(1_000_000-n) {
 		t.Errorf("%d refunds acknowledged, %d made", len(acknowledged), n)
 	}
 	for key, answer := range acknowledged {
-		v, err := s.Load(t.Context(), acme, ledger.OutcomeRef("bot", must(operation.ParseKey(key))))
+		v, err := calm.Load(t.Context(), acme, ledger.OutcomeRef("bot", must(operation.ParseKey(key))))
 		if err != nil {
 			t.Fatal(err)
 		}
