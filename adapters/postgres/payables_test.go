@@ -53,9 +53,11 @@ func invoice(t testing.TB, s *postgres.Store, id string) payables.Invoice {
 	return i
 }
 
-func TestTheDatabaseChecksPayablesAgain(t *testing.T) {
-	url := migrated(t)
-	s := openAt(t, url)
+// seeded makes a ledger of the demo records and one rejection.
+func seeded(t testing.TB) (url string, s *postgres.Store) {
+	t.Helper()
+	url = migrated(t)
+	s = openAt(t, url)
 	if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +66,11 @@ func TestTheDatabaseChecksPayablesAgain(t *testing.T) {
 		Request: payables.Request{Invoice: i.ID, Action: payables.Reject, Reason: must(payables.ParseReasonCode("DUPLICATE_INVOICE"))},
 		Links:   payables.LinksOf(i, nil), Authority: payables.Authority{Tolerance: payables.DefaultTolerance()},
 	})
+	return url, s
+}
+
+func TestTheDatabaseChecksPayablesAgain(t *testing.T) {
+	url, s := seeded(t)
 	c := connect(t, url)
 	defer c.Close(t.Context())
 	for name, statement := range map[string]string{

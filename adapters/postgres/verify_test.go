@@ -127,16 +127,7 @@ func TestAVerificationFindsChangedFirstAnswers(t *testing.T) {
 // Whoever owns the database can switch the triggers off: what they write then is
 // found.
 func TestAVerificationFindsTampering(t *testing.T) {
-	url := migrated(t)
-	s := openAt(t, url)
-	if err := demo.Seed(t.Context(), s, acme, system.Clock{}, system.IDs{}); err != nil {
-		t.Fatal(err)
-	}
-	i := invoice(t, s, "INV-1005")
-	do(t, s, "duplicate", payables.Route{
-		Request: payables.Request{Invoice: i.ID, Action: payables.Reject, Reason: must(payables.ParseReasonCode("DUPLICATE_INVOICE"))},
-		Links:   payables.LinksOf(i, nil), Authority: payables.Authority{Tolerance: payables.DefaultTolerance()},
-	})
+	url, s := seeded(t)
 	sqlstoretest.Fill(t, s, acme)
 	const unguarded = "SET session_replication_role = replica; "
 	keep, restore := "", unguarded

@@ -65,5 +65,6 @@ func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error
 			return err
 		}})
 	}
-	return c, s.read(ctx, nil, steps...)
+	err := s.read(ctx, nil, steps...) // which fills c
+	return c, err
 }
