@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/refundledger/refundledger/domain/access"
@@ -34,6 +35,9 @@ type Verification struct {
 	// Counted: it was counted too that nothing is there that no entry made. That
 	// needs the whole ledger, and one that can count.
 	Counted bool
+	// Left is how many documents and numbers were decided about whenever they were
+	// read, so that not all of them was compared.
+	Left int
 	// Broken is the first bad entry, or nil if everything holds.
 	Broken *journal.Broken
 }
@@ -136,7 +140,8 @@ func (v *verifier) vendors(ctx context.Context) error {
 func (v *verifier) account(ctx context.Context, account customers.Account) error {
 	v.Customers++
 	h := customers.NewHistory(account)
-	return v.subject(ctx, subject{
+	reversed := map[int64]bool{} // refunds that show as reversed, before the entry that reverses them
+	s := subject{
 		of: account.ID.Subject(), head: account.Head, history: h,
 		now: func() (journal.Head, error) {
 			again, err := v.app.account(ctx, v.tenant, account.ID)
@@ -154,6 +159,9 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 		compare: func(view ledger.View, ref ledger.Ref, e journal.Entry) error {
 			if e.Command() == refunds.TriggerName {
 				r, there := ledger.Get[refunds.Refund](view, ref)
+				if r.Status == refunds.Reversed {
+					reversed[e.Number()] = true
+				}
 				return refunds.Verify(r, there, e, h.Balance())
 			}
 			o, _ := ledger.Get[ledger.Outcome](view, ref)
@@ -163,11 +171,22 @@ func (v *verifier) account(ctx context.Context, account customers.Account) error
 			case customers.Adjustment:
 				return made.Verify(e, h.Balance())
 			case refunds.Reversal:
+				delete(reversed, made.Refund)
 				return made.Verify(e, h.Balance())
 			}
 			return broken(e, answersWrong)
 		},
-	})
+	}
+	if err := v.subject(ctx, s); err != nil || v.Broken != nil || len(reversed) == 0 {
+		return err
+	}
+	switch now, err := s.now(); { // has it been reversed meanwhile?
+	case err != nil:
+		return err
+	case now != s.head:
+		return nil
+	}
+	return v.found(&journal.Broken{Subject: s.of, Number: slices.Min(slices.Collect(maps.Keys(reversed))), Why: "its refund shows as reversed, and no entry reversed it"})
 }
 
 func outcomeRef(e journal.Entry) ledger.Ref {
@@ -178,92 +197,127 @@ func broken(e journal.Entry, why string) error {
 	return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: why}
 }
 
-// vendor verifies one vendor, its documents and the decisions on record. The
-// state of its orders and invoices is compared if nothing changes meanwhile.
+// vendor verifies one vendor, its documents and the decisions on record.
 func (v *verifier) vendor(ctx context.Context, vendor payables.Vendor) error {
 	v.Vendors++
 	h := payables.NewHistory(vendor)
-	now := func() (journal.Head, error) {
-		again, err := v.app.vendor(ctx, v.tenant, vendor.ID)
-		return again.Head, err
+	s := subject{
+		of: vendor.ID.Subject(), head: vendor.Head, history: h, beside: h.Beside, compare: h.Compare,
+		now: func() (journal.Head, error) {
+			again, err := v.app.vendor(ctx, v.tenant, vendor.ID)
+			return again.Head, err
+		},
 	}
-	err := v.subject(ctx, subject{of: vendor.ID.Subject(), head: vendor.Head, history: h, now: now, beside: h.Beside, compare: h.Compare})
-	if err != nil || v.Broken != nil {
+	if err := v.subject(ctx, s); err != nil || v.Broken != nil {
 		return err
 	}
-	stands := func() (bool, error) { head, err := now(); return head == vendor.Head, err }
+	follow := func() error {
+		again, err := v.app.vendor(ctx, v.tenant, vendor.ID)
+		if err != nil || again.Head == s.head {
+			return err
+		}
+		h.Continue(again)
+		s.head = again.Head
+		return v.subject(ctx, s)
+	}
 	for _, part := range []func() error{
-		func() error { return v.states(ctx, h, stands) },
-		func() error { return v.credits(ctx, h, stands) },
+		func() error { return v.settled(h, h.States(), v.states(ctx, h.CompareState), follow) },
+		func() error { return v.settled(h, h.Numbers(), v.states(ctx, h.CompareNumber), follow) },
+		func() error { return v.settled(h, h.Credited(), v.credits(ctx, h), follow) },
 		func() error { return v.billed(ctx, h) },
 	} {
-		if err := v.found(placed(part(), vendor.ID.Subject(), vendor.Head.Number)); err != nil || v.Broken != nil {
+		if err := v.found(placed(part(), vendor.ID.Subject(), s.head.Number)); err != nil || v.Broken != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// states compares what follows from the entries of a vendor alone, as long as the
-// vendor stands as it was read at first.
-func (v *verifier) states(ctx context.Context, h *payables.History, stands func() (bool, error)) error {
-	for _, part := range []struct {
-		refs    func() []ledger.Ref
-		compare func(ledger.View, ledger.Ref) error
-	}{{h.States, h.CompareState}, {h.Numbers, h.CompareNumber}} {
-		for page := range slices.Chunk(part.refs(), statesPage) {
-			view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
-			if err != nil {
-				return err
+// readings is how often a record is read that is decided about meanwhile, before
+// it is left.
+const readings = 3
+
+// reader reads records and returns what compares each.
+type reader func([]ledger.Ref) (compare func(ledger.Ref) error, err error)
+
+// settled compares records with what follows from the entries of a vendor. When a
+// page of them is read, the history follows to where the vendor stands by then:
+// those that an entry changed meanwhile are read again.
+func (v *verifier) settled(h *payables.History, refs []ledger.Ref, read reader, follow func() error) error {
+	for range readings {
+		var again []ledger.Ref
+		for page := range slices.Chunk(refs, statesPage) {
+			known := h.Head().Number
+			compare, err := read(page)
+			if err == nil {
+				err = follow()
 			}
-			if same, err := stands(); err != nil || !same {
+			if err != nil || v.Broken != nil {
 				return err
 			}
 			for _, ref := range page {
-				if err := part.compare(view, ref); err != nil {
+				if h.Changed(ref) > known {
+					again = append(again, ref)
+				} else if err := compare(ref); err != nil {
 					return err
 				}
 			}
 		}
+		refs = again
 	}
+	v.Left += len(refs)
 	return nil
 }
 
-// credits compares what is credited on the invoices of a vendor with its credit
-// notes.
-func (v *verifier) credits(ctx context.Context, h *payables.History, stands func() (bool, error)) error {
-	for _, ref := range h.Credited() {
-		view, err := v.app.Ledger.Load(ctx, v.tenant, ref)
-		if err != nil {
-			return err
-		}
-		c, err := h.Crediting(view, ref)
-		if err != nil {
-			return err
-		}
-		for page := range slices.Chunk(c.Notes(), statesPage) {
-			reads := page
-			if c.Order() != (payables.OrderID{}) {
-				reads = append(slices.Clip(page), c.Order().Ref())
-			}
-			view, err := v.app.Ledger.Load(ctx, v.tenant, reads...)
+// states reads what follows from the entries of a vendor alone.
+func (v *verifier) states(ctx context.Context, compare func(ledger.View, ledger.Ref) error) reader {
+	return func(page []ledger.Ref) (func(ledger.Ref) error, error) {
+		view, err := v.app.Ledger.Load(ctx, v.tenant, page...)
+		return func(ref ledger.Ref) error { return compare(view, ref) }, err
+	}
+}
+
+// credits reads what is credited on the invoices of a vendor, and its credit notes.
+func (v *verifier) credits(ctx context.Context, h *payables.History) reader {
+	return func(page []ledger.Ref) (func(ledger.Ref) error, error) {
+		credited := map[ledger.Ref]*payables.Crediting{}
+		for _, ref := range page {
+			c, err := v.crediting(ctx, h, ref)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			for _, note := range page {
-				if err := c.Add(view, note); err != nil {
-					return err
-				}
+			credited[ref] = c
+		}
+		return func(ref ledger.Ref) error { return credited[ref].Compare() }, nil
+	}
+}
+
+// crediting credits an invoice again.
+func (v *verifier) crediting(ctx context.Context, h *payables.History, ref ledger.Ref) (*payables.Crediting, error) {
+	view, err := v.app.Ledger.Load(ctx, v.tenant, ref)
+	if err != nil {
+		return nil, err
+	}
+	c, err := h.Crediting(view, ref)
+	if err != nil {
+		return nil, err
+	}
+	for page := range slices.Chunk(c.Notes(), statesPage) {
+		reads := page
+		if c.Order() != (payables.OrderID{}) {
+			reads = append(slices.Clip(page), c.Order().Ref())
+		}
+		view, err := v.app.Ledger.Load(ctx, v.tenant, reads...)
+		if err != nil {
+			return nil, err
+		}
+		for _, note := range page {
+			if err := c.Add(view, note); err != nil {
+				return nil, err
 			}
-		}
-		if same, err := stands(); err != nil || !same {
-			return err
-		}
-		if err := c.Compare(); err != nil {
-			return err
 		}
 	}
-	return nil
+	return c, nil
 }
 
 // billed compares what is billed on the orders of a vendor with the approved
@@ -290,11 +344,8 @@ func (v *verifier) billed(ctx context.Context, h *payables.History) error {
 	return nil
 }
 
-// readings is how often an order is read that is decided about meanwhile.
-const readings = 3
-
-// billedAtOnce compares what is billed on an order with its invoices if nothing is
-// decided about it between one sum of them and the next.
+// billedAtOnce compares what is billed on an order with its invoices once nothing
+// is decided about it between one sum of them and the next.
 func (v *verifier) billedAtOnce(ctx context.Context, h *payables.History, order ledger.Ref, sum *payables.Billing) error {
 	for range readings {
 		view, err := v.app.Ledger.Load(ctx, v.tenant, order)
@@ -310,6 +361,7 @@ func (v *verifier) billedAtOnce(ctx context.Context, h *payables.History, order 
 		}
 		sum = again[0]
 	}
+	v.Left++
 	return nil
 }
 
@@ -402,6 +454,9 @@ func (v *verifier) subject(ctx context.Context, s subject) error {
 			return err
 		}
 		last := s.history.Head().Number
+		if last > s.head.Number {
+			return v.found(s.history.Close())
+		}
 		limit := size
 		if rest := s.head.Number - last; rest < int64(limit) {
 			limit = int(rest) + 1 // and the one after the head, if there is one
@@ -641,6 +696,8 @@ func counted(c ports.Counts) (all []equation) {
 		equal(c.Outcomes[command], c.Entries[command], "outcomes of the command "+command)
 	}
 	equal(c.Records[customers.ImportKind], of(c.Outcomes, imports), "records of the kind "+customers.ImportKind.Name)
+	equal(c.Answers[customers.ImportKind], of(c.Outcomes, imports), "answers of outcomes of imports")
+	equal(c.Answers[payables.DecisionKind], c.Outcomes[payables.RouteName], "answers of outcomes of the command "+payables.RouteName)
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,11 +82,12 @@ func approve(t testing.TB, a *app.App, id payables.InvoiceID) {
 	}
 }
 
-// asked does something before it lists the invoices of an order, and shows
-// records that are not what was written.
+// asked does something before it lists the invoices of an order and after it
+// loaded records, and shows records that are not what was written.
 type asked struct {
 	*memory.Store
 	before func()
+	loaded func([]ledger.Ref)
 	shows  func(ledger.Record) ledger.Record
 }
 
@@ -98,6 +100,9 @@ func (s *asked) ListInvoices(ctx context.Context, t access.Tenant, f ports.Invoi
 
 func (s *asked) Load(ctx context.Context, t access.Tenant, refs ...ledger.Ref) (ledger.View, error) {
 	view, err := s.Store.Load(ctx, t, refs...)
+	if s.loaded != nil {
+		s.loaded(refs)
+	}
 	if s.shows == nil || err != nil {
 		return view, err
 	}
@@ -160,7 +165,9 @@ func TestAVerificationWhileInvoicesAreDecided(t *testing.T) {
 	s.before = func() { once(); s.before = once } // while it reads the second time, too
 	holds(t, a)
 	s.before = func() { approve(t, a, bill(next)); next++ } // whenever it reads
-	holds(t, a)
+	if v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0); err != nil || v.Broken != nil || v.Left != 1 {
+		t.Errorf("it leaves %d, and finds %v, %v", v.Left, v.Broken, err)
+	}
 	s.before = once
 	s.shows = func(r ledger.Record) ledger.Record {
 		if o, ok := r.(payables.Order); ok && o.ID.String() == "PO-1" {
@@ -173,6 +180,97 @@ func TestAVerificationWhileInvoicesAreDecided(t *testing.T) {
 	v, err := a.VerifyLedger(t.Context(), call(operator, ""), customers.ID{}, 0)
 	if err != nil || v.Broken == nil || !strings.Contains(v.Broken.Why, "is on record as billed") {
 		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+}
+
+// What is decided about after it was read is read again, and what is decided about
+// whenever it is read is counted.
+func TestAVerificationReadsAgainWhatWasDecided(t *testing.T) {
+	invoice := func(id payables.InvoiceID, change func(*payables.Invoice)) func(ledger.Record) ledger.Record {
+		return func(r ledger.Record) ledger.Record {
+			if i, ok := r.(payables.Invoice); ok && i.ID == id {
+				change(&i)
+				return i
+			}
+			return r
+		}
+	}
+	decide := func(a *app.App, r payables.Request) {
+		if _, _, _, err := a.RouteInvoice(t.Context(), call(agent, ""), r); err != nil {
+			t.Error(err)
+		}
+	}
+	claim := payables.ClaimRef(must(payables.ParseVendorID("V-1")), payables.Bill, must(payables.ParseNumber("A-1")))
+	credited := note(3) // on bill(0)
+	for name, c := range map[string]struct {
+		when  ledger.Ref // it is loaded among others
+		times int        // that something is decided then
+		what  func(a *app.App, n int)
+		shows func(ledger.Record) ledger.Record
+		left  int
+		finds string
+	}{
+		"once": {bill(1).Ref(), 1, func(a *app.App, _ int) { approve(t, a, bill(1)) }, nil, 0, ""},
+		"once, and it is wrong": {bill(1).Ref(), 1, func(a *app.App, _ int) { approve(t, a, bill(1)) },
+			invoice(bill(1), func(i *payables.Invoice) { i.Status = payables.OnHold }), 0, "status of the invoice INV-5001"},
+		"another that is wrong, whenever": {bill(2).Ref(), 99, func(a *app.App, n int) {
+			decide(a, payables.Request{Invoice: bill(1), Action: payables.Hold, Reason: payables.NeedsReview, Note: must(payables.ParseNote(fmt.Sprint("For the ", n, "th time.")))})
+		}, invoice(bill(2), func(i *payables.Invoice) { i.Status = payables.Rejected }), 0, "status of the invoice INV-5002"},
+		"whenever it is read": {bill(1).Ref(), 99, func(a *app.App, n int) {
+			decide(a, payables.Request{Invoice: bill(1), Action: payables.Hold, Reason: payables.NeedsReview, Note: must(payables.ParseNote(fmt.Sprint("For the ", n, "th time.")))})
+		}, nil, 1, ""},
+		"its number, once": {claim, 1, func(a *app.App, _ int) { approve(t, a, bill(1)) }, nil, 0, ""},
+		"what is credited on it, once": {credited.Ref(), 2, func(a *app.App, n int) {
+			if n == 2 { // the first is read among the states
+				approve(t, a, note(4))
+			}
+		}, nil, 0, ""},
+		"what is credited on it, and it is wrong": {credited.Ref(), 2, func(a *app.App, n int) {
+			if n == 2 {
+				approve(t, a, note(4))
+			}
+		}, invoice(bill(0), func(i *payables.Invoice) { i.Credited = money.FromMinor(3, i.Currency) }), 0, "of the invoice INV-5000 0.03 USD is on record as credited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, s := billing(t, 3)
+			operator := call(must(access.NewPrincipal(tenant, "op", access.Human, access.ScopesOf(access.ControlRules), access.Pro, "")), "")
+			again, err := a.Invoice(t.Context(), call(agent, ""), bill(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var notes []payables.Invoice // of a cent each, on the first bill
+			for n := range 2 {
+				x := again.Invoice
+				cent := money.FromMinor(1, x.Currency)
+				x.ID, x.Number, x.Document, x.Credits = note(3+n), must(payables.ParseNumber(fmt.Sprint("N-", n))), payables.CreditNote, bill(0)
+				x.Order, x.Lines, x.Tax, x.Total = payables.OrderID{}, nil, cent, cent
+				notes = append(notes, x)
+			}
+			if _, err := a.ImportInvoices(t.Context(), operator, notes); err != nil {
+				t.Fatal(err)
+			}
+			approve(t, a, bill(0))
+			approve(t, a, note(3))
+			n, busy := 0, false
+			s.loaded = func(refs []ledger.Ref) {
+				// Not where the entries are read, nor what decides reads for itself.
+				if busy || n == c.times || !slices.Contains(refs, c.when) || slices.ContainsFunc(refs, func(r ledger.Ref) bool { return r.Kind == ledger.OutcomeKind }) {
+					return
+				}
+				busy, n = true, n+1
+				c.what(a, n)
+				busy = false
+			}
+			s.shows = c.shows
+			v, err := a.VerifyLedger(t.Context(), call(agent, ""), customers.ID{}, 0)
+			finds := ""
+			if v.Broken != nil {
+				finds = v.Broken.Error()
+			}
+			if err != nil || v.Left != c.left || !strings.Contains(finds, c.finds) || (finds == "") != (c.finds == "") || n == 0 {
+				t.Errorf("after %d decisions it leaves %d, want %d, and finds %q, %v", n, v.Left, c.left, finds, err)
+			}
+		})
 	}
 }
 
@@ -291,6 +389,7 @@ func (m miscounted) Count(ctx context.Context, t access.Tenant) (ports.Counts, e
 			n.Outcomes[command] = 0
 		}
 		n.Outcomes[payables.ImportVendorsName] = n.Records[customers.ImportKind] // however many they bring in
+		n.Answers = map[ledger.Kind]int64{customers.ImportKind: n.Records[customers.ImportKind], payables.DecisionKind: n.Outcomes[payables.RouteName]}
 		m.change(&n)
 	}
 	return n, err
@@ -313,6 +412,8 @@ func TestAVerificationCounts(t *testing.T) {
 		"outcomes of the command " + customers.AdjustName:                                            func(n *ports.Counts) { n.Outcomes[customers.AdjustName]++ },
 		"outcomes of the command " + customers.OpenName:                                              func(n *ports.Counts) { n.Outcomes[customers.OpenName]++ },
 		"records of the kind import are on record":                                                   func(n *ports.Counts) { n.Outcomes[customers.ImportName]++ },
+		"answers of outcomes of imports":                                                             func(n *ports.Counts) { n.Answers[customers.ImportKind]-- },
+		"answers of outcomes of the command " + payables.RouteName:                                   func(n *ports.Counts) { n.Answers[payables.DecisionKind]-- },
 		"documents that imports brought in":                                                          func(n *ports.Counts) { n.Imported++ },
 		"1 records of the kind page ":                                                                more(ledger.Kind{Name: "page"}),
 		"records of the kind adjustment ":                                                            more(customers.AdjustmentKind),
@@ -377,6 +478,57 @@ func TestAVerificationFindsAnEntryAfterTheLast(t *testing.T) {
 	if v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0); err != nil || v.Broken != nil || v.Entries != 2 {
 		t.Errorf("it finds %+v, %v", v, err)
 	}
+}
+
+// A refund that shows as reversed is reversed by an entry, this one or one that
+// came meanwhile.
+func TestAVerificationFindsAReversalWithoutAnEntry(t *testing.T) {
+	a := newApp(t, customer(1, "10", "USD", customers.Active))
+	for range 3 {
+		if _, _, err := a.TriggerRefund(t.Context(), call(agent, ""), id(1), decimal("1"), damaged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reverse := func(entry int64) {
+		if _, err := a.ReverseRefund(t.Context(), call(operator, ""), id(1), entry, damaged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reverse(2)
+	holds(t, a)
+	store := a.Ledger.(*memory.Store)
+	lies := lyingLedger{store, func(_ ledger.Ref, r ledger.Record) ledger.Record {
+		if r, ok := r.(refunds.Refund); ok {
+			r.Status = refunds.Reversed
+			return r
+		}
+		return r
+	}, func(e journal.Entry) journal.Entry { return e }}
+	a.Ledger = lies
+	v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0)
+	if err != nil || v.Broken == nil || *v.Broken != (journal.Broken{Subject: id(1).Subject(), Number: 3, Why: "its refund shows as reversed, and no entry reversed it"}) {
+		t.Errorf("it finds %v, %v", v.Broken, err)
+	}
+	then, err := store.Load(t.Context(), tenant, id(1).Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Ledger = store
+	reverse(3)
+	a.Ledger = &once{Ledger: store, first: past{view: then}}
+	if v, err := a.VerifyLedger(t.Context(), call(operator, ""), id(1), 0); err != nil || v.Broken != nil || v.Entries != 5 {
+		t.Errorf("it finds %+v, %v", v, err)
+	}
+}
+
+// past is a ledger as it was.
+type past struct {
+	ports.Ledger
+	view ledger.View
+}
+
+func (p past) Load(context.Context, access.Tenant, ...ledger.Ref) (ledger.View, error) {
+	return p.view, nil
 }
 
 // once answers the first load from elsewhere.

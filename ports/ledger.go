@@ -77,6 +77,9 @@ type Counts struct {
 	// Outcomes are those of each command; nil if an outcome is kept as part of its
 	// entries.
 	Outcomes map[string]int64
+	// Answers are the outcomes whose answer is on record, of the kinds of answer that
+	// an outcome without an entry has: decisions and imports. Nil as Outcomes is.
+	Answers map[ledger.Kind]int64
 	// Records are those of every kind that is kept but outcomes and entries. Each
 	// document that carries a number is one claim.
 	Records map[ledger.Kind]int64

@@ -185,6 +185,9 @@ func verify(ctx context.Context, c console, s settings, _ []string) error {
 		if v.Counted {
 			fmt.Fprintln(c.out, "counted: nothing is there that no entry made")
 		}
+		if v.Left > 0 {
+			fmt.Fprintf(c.out, "left: %d documents and numbers, decided about whenever they were read; verify again at a quieter time\n", v.Left)
+		}
 		return nil
 	})
 }

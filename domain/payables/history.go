@@ -26,17 +26,24 @@ type History struct {
 	credits  map[InvoiceID]InvoiceID    // of each credit note, the invoice of the vendor that it names
 	notes    map[InvoiceID][]ledger.Ref // of each invoice, those that were approved, in this order
 	noted    []ledger.Ref               // the invoices that have notes, as they came
+	carries  map[InvoiceID]ledger.Ref   // of each invoice, the claim on its number
 	claims   map[ledger.Ref][]Claimed
-	numbers  []ledger.Ref // of claims, as they came
+	numbers  []ledger.Ref         // of claims, as they came
+	changed  map[ledger.Ref]int64 // of each state and claim, the number of the last entry that changed it
 }
 
 // NewHistory starts the history of the vendor v, as it is on record.
 func NewHistory(v Vendor) *History {
 	return &History{
 		record: v, rebuilt: Vendor{ID: v.ID}, receipts: map[OrderID][]Receipt{}, decided: map[InvoiceID]int64{}, currency: map[InvoiceID]money.Currency{},
-		credits: map[InvoiceID]InvoiceID{}, notes: map[InvoiceID][]ledger.Ref{}, claims: map[ledger.Ref][]Claimed{},
+		credits: map[InvoiceID]InvoiceID{}, notes: map[InvoiceID][]ledger.Ref{}, carries: map[InvoiceID]ledger.Ref{}, claims: map[ledger.Ref][]Claimed{},
+		changed: map[ledger.Ref]int64{},
 	}
 }
+
+// Continue goes on to the vendor as it is on record later: add the entries that
+// came since.
+func (h *History) Continue(v Vendor) { h.record = v }
 
 // Head returns the last entry added.
 func (h *History) Head() journal.Head { return h.rebuilt.Head }
@@ -88,6 +95,7 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		r, ok := ledger.Get[Receipt](view, ref)
 		if ok {
 			h.receipts[r.Order] = append(h.receipts[r.Order], r)
+			h.changed[r.Order.Ref()] = e.Number()
 		}
 		if ok && r.Vendor != h.record.ID { // which its facts leave to the order
 			return &journal.Broken{Subject: e.Subject(), Number: e.Number(), Why: "what it entered is another vendor's on record: goods_receipt " + ref.ID}
@@ -101,6 +109,11 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 				h.credits[i.ID] = i.Credits
 			}
 			h.decided[i.ID], h.currency[i.ID] = 0, i.Currency
+			claim := i.ClaimRef()
+			if h.claims[claim] == nil {
+				h.numbers = append(h.numbers, claim)
+			}
+			h.carries[i.ID], h.claims[claim], h.changed[claim] = claim, append(h.claims[claim], Claimed{Invoice: i.ID}), e.Number()
 		}
 		switch again, err := ParseNumber(i.Number.written); {
 		case len(i.Synthesised) > 0:
@@ -113,13 +126,7 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		return document[Invoice](view, ref, e)
 	}
 	d, there := ledger.Get[Decision](view, ref)
-	h.decided[d.Invoice] = d.Number
-	if credited, ok := h.credits[d.Invoice]; ok && d.Action == Approve {
-		if h.notes[credited] == nil {
-			h.noted = append(h.noted, credited.Ref())
-		}
-		h.notes[credited] = append(h.notes[credited], d.Invoice.Ref())
-	}
+	h.decide(d, e.Number())
 	if err := d.Verify(there, e); err != nil {
 		return err
 	}
@@ -129,6 +136,23 @@ func (h *History) Compare(view ledger.View, ref ledger.Ref, e journal.Entry) err
 		}
 	}
 	return nil
+}
+
+// decide notes what the entry of a decision changed.
+func (h *History) decide(d Decision, number int64) {
+	claim := h.carries[d.Invoice]
+	h.decided[d.Invoice], h.changed[d.Invoice.Ref()], h.changed[claim] = d.Number, number, number
+	claims := h.claims[claim]
+	if at := slices.IndexFunc(claims, func(c Claimed) bool { return c.Invoice == d.Invoice }); at >= 0 {
+		claims[at].Rejected = d.Action == Reject
+	}
+	if credited, ok := h.credits[d.Invoice]; ok && d.Action == Approve {
+		if h.notes[credited] == nil {
+			h.noted = append(h.noted, credited.Ref())
+		}
+		h.notes[credited] = append(h.notes[credited], d.Invoice.Ref())
+		h.changed[credited.Ref()] = number
+	}
 }
 
 // document compares a document on record with the digest in its entry.
@@ -177,14 +201,19 @@ func (h *History) States() []ledger.Ref { return h.states }
 func (h *History) Orders() []ledger.Ref { return h.orders }
 
 // Credited names the invoices on which [History.Crediting] credits the vendor's
-// notes again, under the condition of [History.CompareState].
+// notes again.
 func (h *History) Credited() []ledger.Ref { return h.noted }
+
+// Changed returns the number of the last entry that changed a state, a claim or
+// what is credited. What is compared of a record holds only if no entry changed it
+// that came after those that were added when it was read: after reading, go on to
+// where the vendor stands, and ask. See [History.Continue].
+func (h *History) Changed(ref ledger.Ref) int64 { return h.changed[ref] }
 
 // CompareState compares one of the [History.States] with what follows from the
 // entries: what was received on an order, and the status and last decision of
 // an invoice, and that nothing is credited on one without approved credit notes.
-// It holds only if the vendor's head is still the one that the history was
-// started with after the record was read.
+// It is under the condition of [History.Changed].
 func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	if ref.Kind == OrderKind {
 		o, ok := ledger.Get[Order](view, ref)
@@ -213,13 +242,6 @@ func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	}
 	i, ok := ledger.Get[Invoice](view, ref)
 	last := h.decided[i.ID]
-	if ok {
-		claim := i.ClaimRef()
-		if h.claims[claim] == nil {
-			h.numbers = append(h.numbers, claim)
-		}
-		h.claims[claim] = append(h.claims[claim], Claimed{i.ID, i.Status == Rejected})
-	}
 	switch d := i.Decision; {
 	case !ok:
 		return h.broken("the invoice " + ref.ID + " is not on record any more")
@@ -233,11 +255,11 @@ func (h *History) CompareState(view ledger.View, ref ledger.Ref) error {
 	return nil
 }
 
-// Numbers names the claims on numbers, once every state is compared.
+// Numbers names the claims on numbers.
 func (h *History) Numbers() []ledger.Ref { return h.numbers }
 
 // CompareNumber compares a claim on record with the invoices that carry the
-// number, under the condition of [History.CompareState].
+// number, under the condition of [History.Changed].
 func (h *History) CompareNumber(view ledger.View, ref ledger.Ref) error {
 	if c, ok := ledger.Get[NumberClaim](view, ref); !ok || !slices.Equal(c.Claims, h.claims[ref]) {
 		return h.broken("the claims on the number " + ref.ID + " are not those of the invoices that carry it")

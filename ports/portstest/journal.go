@@ -170,6 +170,9 @@ func journalLaws(law add) {
 		if n.Outcomes != nil && !maps.Equal(n.Outcomes, commands) {
 			w.Errorf("the outcomes are %v", n.Outcomes)
 		}
+		if n.Outcomes != nil && n.Answers[customers.ImportKind] != 1 {
+			w.Errorf("the answers are %v", n.Answers)
+		}
 		for kind, want := range map[ledger.Kind]int64{customers.Kind: 3, customers.ImportKind: 1, customers.AdjustmentKind: 1, refunds.Kind: 3, refunds.ReversalKind: 1} {
 			if n.Records[kind] != want {
 				w.Errorf("there are %d records of the kind %s, want %d", n.Records[kind], kind.Name, want)

@@ -716,6 +716,9 @@ func countingLaws(law add) {
 		if want := map[string]int64{payables.ImportVendorsName: 1, payables.ImportOrdersName: 1, payables.ImportReceiptsName: 1, payables.ImportInvoicesName: 1, payables.RouteName: 3}; n.Outcomes != nil && !maps.Equal(n.Outcomes, want) {
 			w.Errorf("the outcomes are %v", n.Outcomes)
 		}
+		if n.Outcomes != nil && (n.Answers[customers.ImportKind] != 4 || n.Answers[payables.DecisionKind] != 3) {
+			w.Errorf("the answers are %v", n.Answers)
+		}
 		for kind, want := range map[ledger.Kind]int64{
 			customers.ImportKind: 4, payables.VendorKind: 2, payables.OrderKind: 1, payables.ReceiptKind: 3, payables.InvoiceKind: 4, payables.NumberClaimKind: 4, payables.DecisionKind: 2,
 		} {
@@ -756,7 +759,7 @@ func countingLaws(law add) {
 				made := n.Entries[payables.ImportInvoicesName]
 				if made%vendors != 0 || n.Versions != vendors+made || n.Imported != vendors+made ||
 					n.Records[payables.InvoiceKind] != made || n.Records[payables.NumberClaimKind] != made || n.Records[customers.ImportKind] != 1+made/vendors ||
-					n.Outcomes != nil && n.Outcomes[payables.ImportInvoicesName] != made/vendors {
+					n.Outcomes != nil && (n.Outcomes[payables.ImportInvoicesName] != made/vendors || n.Answers[customers.ImportKind] != n.Records[customers.ImportKind]) {
 					w.Errorf("%+v", n)
 					return
 				}

@@ -36,11 +36,19 @@ const (
 	countOutcomes  = `SELECT r.command, count(*) FROM operations r WHERE r.tenant = $1 GROUP BY r.command`
 	countImported  = `SELECT CAST(coalesce(sum(r.opened), 0) AS bigint) FROM imports r WHERE r.tenant = $1`
 	countRecordsOf = `SELECT count(*) FROM %s r WHERE r.tenant = $1`
+	countAnswers   = `SELECT count(*) FROM operations r JOIN %s a ON a.tenant = r.tenant AND %s WHERE r.tenant = $1 AND r.answer_kind = $2`
 )
+
+// answerOf says which row of its table is the answer of an outcome, of the kinds
+// of answer that an outcome without an entry has.
+var answerOf = map[ledger.Kind]string{
+	payables.DecisionKind: `a.vendor = r.answer_id AND a.number = r.answer_number`,
+	customers.ImportKind:  `a.id = r.answer_id`,
+}
 
 // Count implements ports.Census.
 func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error) {
-	c := ports.Counts{Entries: map[string]int64{}, Outcomes: map[string]int64{}, Records: make(map[ledger.Kind]int64, len(tableOf))}
+	c := ports.Counts{Entries: map[string]int64{}, Outcomes: map[string]int64{}, Records: map[ledger.Kind]int64{}, Answers: map[ledger.Kind]int64{}}
 	args := []any{t.String()}
 	byCommand := func(counts map[string]int64) func(Row) error {
 		return func(r Row) error {
@@ -57,13 +65,19 @@ func (s *Store) Count(ctx context.Context, t access.Tenant) (ports.Counts, error
 		{countEntries, args, byCommand(c.Entries)},
 		{countOutcomes, args, byCommand(c.Outcomes)},
 	}
-	for kind, table := range tableOf {
-		steps = append(steps, Step{fmt.Sprintf(countRecordsOf, table.Name), args, func(r Row) error {
+	of := func(counts map[ledger.Kind]int64, k ledger.Kind) func(Row) error {
+		return func(r Row) error {
 			var n int64
 			err := r.Scan(&n)
-			c.Records[kind] = n
+			counts[k] = n
 			return err
-		}})
+		}
+	}
+	for kind, table := range tableOf {
+		steps = append(steps, Step{fmt.Sprintf(countRecordsOf, table.Name), args, of(c.Records, kind)})
+	}
+	for kind, row := range answerOf {
+		steps = append(steps, Step{fmt.Sprintf(countAnswers, tableOf[kind].Name, row), append(args[:1:1], kind.Name), of(c.Answers, kind)})
 	}
 	err := s.read(ctx, nil, steps...) // which fills c
 	return c, err

@@ -44,6 +44,9 @@ var Tamperings = []Tampering{
 		"records of the kind number_claim"},
 	{"a reversal of a refund that stands",
 		`INSERT INTO reversals SELECT tenant, customer, refund + 1, number + 1, id, 1, currency, digits, reason, reversed_at, remaining_minor FROM reversals`,
+		"its refund shows as reversed, and no entry reversed it"},
+	{"a reversal of no refund",
+		`INSERT INTO reversals SELECT tenant, customer, 9998, 9999, id, 1, currency, digits, reason, reversed_at, remaining_minor FROM reversals`,
 		"records of the kind reversal"},
 	{"an adjustment that nobody made",
 		`INSERT INTO adjustments SELECT tenant, customer, 9999, id, change_minor, currency, digits, why, adjusted_at, remaining_minor FROM adjustments`,
@@ -55,6 +58,14 @@ var Tamperings = []Tampering{
 		`INSERT INTO operations (tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number)
 			SELECT tenant, principal, 'planted', fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number FROM operations WHERE key = 'refund-1'`,
 		"outcomes of the command refunds.trigger"},
+	{"a decision that was not made, under a key of its own",
+		`INSERT INTO operations (tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number)
+			SELECT tenant, principal, 'planted', fingerprint, command, tool, via, op, at, answer_kind, answer_id, 9999 FROM operations WHERE command = 'payables.route' LIMIT 1`,
+		"answers of outcomes of the command payables.route"},
+	{"a refund as the answer of a decision, under a key of its own",
+		`INSERT INTO operations (tenant, principal, key, fingerprint, command, tool, via, op, at, answer_kind, answer_id, answer_number)
+			SELECT tenant, principal, 'planted', fingerprint, 'payables.route', tool, via, op, at, answer_kind, answer_id, answer_number FROM operations WHERE key = 'refund-1'`,
+		"answers of outcomes of the command payables.route"},
 
 	// What is gone, or of an earlier day.
 	{"an account taken away", `DELETE FROM accounts WHERE id = 'CUST-00003'`, "entries of customers and vendors"},
