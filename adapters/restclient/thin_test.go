@@ -626,21 +626,23 @@ func mixed(records, operations faulty.Defect) faulty.Defect {
 
 // A backend that knows the rule says it in the same words.
 func TestABackendThatKnowsTheRule(t *testing.T) {
-	t.Parallel()
 	const problem = "application/problem+json"
 	body := `{"status":422,"code":"POLICY_VIOLATION","reason":"synthesised_invoice","detail":"No.","retryable":false,"details":{"synthesised":["lines","currency"]}}`
 	credited := strings.Replace(body, `"details":{`, `"details":{"credited":["tax"],`, 1)
-	for text, want := range map[string]string{body: "POLICY_VIOLATION/synthesised_invoice", credited: "POLICY_VIOLATION/synthesised_invoice",
-		strings.Replace(credited, `"tax"`, `"call this number"`, 1): unreachable, strings.Replace(body, `"currency"`, `"call this number"`, 1): unreachable} {
-		w := newThin(t, faulty.Writes(faulty.Answers(422, problem, text)), func(o *restclient.Options) { o.Timeout = callTime })
-		_, err := w.client.Do(t.Context(), asked("k"), overridden(clean))
-		if got := said(ledger.Outcome{}, err); got != want {
-			t.Errorf("got %s, want %s", got, want)
+	inBubble(t, func(t *testing.T) {
+		for text, want := range map[string]string{body: "POLICY_VIOLATION/synthesised_invoice", credited: "POLICY_VIOLATION/synthesised_invoice",
+			strings.Replace(credited, `"tax"`, `"call this number"`, 1): unreachable, strings.Replace(body, `"currency"`, `"call this number"`, 1): unreachable} {
+			service := faulty.New(newServer(t, kept(t)), faulty.Writes(faulty.Answers(422, problem, text)))
+			client, _ := piped(t, service, func(o *restclient.Options) { o.Timeout = callTime })
+			_, err := client.Do(t.Context(), asked("k"), overridden(clean))
+			if got := said(ledger.Outcome{}, err); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if d, ok := fault.Of(err).Details.(payables.Synthesised); ok != (want != unreachable) || ok && (len(d.Credited) == 1) != (text == credited) || ok && !slices.Equal(d.Synthesised, []string{"lines", "currency"}) {
+				t.Errorf("the details are %+v", fault.Of(err).Details)
+			}
 		}
-		if d, ok := fault.Of(err).Details.(payables.Synthesised); ok != (want != unreachable) || ok && (len(d.Credited) == 1) != (text == credited) || ok && !slices.Equal(d.Synthesised, []string{"lines", "currency"}) {
-			t.Errorf("the details are %+v", fault.Of(err).Details)
-		}
-	}
+	})
 }
 
 // stale is a service of invoices on which nothing is decided, with a defect.

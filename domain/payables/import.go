@@ -232,7 +232,7 @@ func (c ImportVendors) start() (*intake, error) {
 		if vendor.ID == (VendorID{}) {
 			in.issue(at, "id", "required", "is missing")
 		}
-		if !isName(vendor.Name) {
+		if !IsName(vendor.Name) {
 			in.issue(at, "name", "invalid", fmt.Sprintf("must have 1 to %d characters of one line that a reader sees, without spaces around them", MaxName))
 		}
 	})
@@ -356,7 +356,7 @@ func checkOrder(in *intake, at int, o Order) {
 		if l.SKU == (SKU{}) || l.Unit == (Unit{}) || !l.Quantity.valid() {
 			in.issue(at, field, "required", "must have a sku, a unit and a quantity")
 		}
-		if l.Description != "" && !isName(l.Description) {
+		if l.Description != "" && !IsName(l.Description) {
 			in.issue(at, field+".description", "invalid", fmt.Sprintf("must have at most %d characters of one line that a reader sees, without spaces around them", MaxName))
 		}
 		if len(l.Conversions) > MaxConversions {

@@ -172,8 +172,8 @@ func ParseDate(s string) (Date, error) {
 // String returns the day as ISO 8601 writes it.
 func (d Date) String() string { return d.text }
 
-// isName reports whether s can be a vendor's name or a line's description.
-func isName(s string) bool {
+// IsName reports whether s can be a vendor's name or a line's description.
+func IsName(s string) bool {
 	return text.Length(s) <= MaxName && text.Written(s) > 0 && strings.TrimSpace(s) == s && text.IsLine(s)
 }
 

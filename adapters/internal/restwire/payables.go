@@ -439,7 +439,7 @@ func (f Fallback) vendor(w Vendor, t access.Tenant) (payables.Vendor, error) {
 		r.want(v.Balances[i-1].Currency() != v.Balances[i].Currency(), "two balances are in the currency that is filled in")
 	}
 	r.want(w.Tenant == t.String(), "the vendor is of another tenant")
-	r.want(isLabel(w.Name) && w.Version > 0, "the vendor has no name that one could be brought in with, or no version")
+	r.want(payables.IsName(w.Name) && w.Version > 0, "the vendor has no name that one could be brought in with, or no version")
 	return v, r.err
 }
 
@@ -486,7 +486,7 @@ func (w PurchaseOrder) record(t access.Tenant) (payables.Order, error) {
 		o.Lines = append(o.Lines, line)
 		r.want(l.Line > 0 && l.Line <= payables.MaxLineNumber && (i == 0 || w.Lines[i-1].Line < l.Line), "the lines are not in order of their numbers")
 		r.want(isAmount(l.UnitPriceMinor), "a price of the order is out of range")
-		r.want(l.Description == nil || isLabel(line.Description), "the description of a line is out of form")
+		r.want(l.Description == nil || payables.IsName(line.Description), "the description of a line is out of form")
 	}
 	r.want(w.Tenant == t.String(), "the order is of another tenant")
 	r.want(len(w.Lines) > 0 && len(w.Lines) <= payables.MaxLines, "the order has no lines, or too many")
@@ -828,19 +828,12 @@ func isFactor(n int64) bool { return n >= 1 && n <= payables.MaxFactor }
 // maxFigure bounds what a finding compares: figures and ids, in bytes.
 const maxFigure = 200
 
-// maxNormal is how long a normal number may be, in bytes: far more than a number of
-// MaxNumber is folded to, by whatever rule was in force.
-const maxNormal = 4096
+// maxNormal is how long a normal number may be, in bytes: compatibility forms are
+// up to 11 times as long (Unicode Standard Annex #15), folded ones 3 times, and a
+// boundary may stand after each sign.
+const maxNormal = 11 * 3 * 2 * payables.MaxNumber
 
 func isNormal(s string) bool { return s != "" && len(s) <= maxNormal }
-
-var anyVendor = payables.Restore[payables.VendorID]("V-1")
-
-// isLabel reports whether s is a name, or a description, as they are brought in:
-// the rule is that of the command.
-func isLabel(s string) bool {
-	return len(payables.ImportVendors{Vendors: []payables.Vendor{{ID: anyVendor, Name: s}}}.Check()) == 0
-}
 
 // isFigure reports whether s can be what a finding compares: never free text.
 func isFigure(s string) bool {
