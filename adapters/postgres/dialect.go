@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,15 +20,22 @@ func (dialect) Keys(columns ...sqlstore.Column) string {
 	for i := range columns {
 		all[i] = i
 	}
-	return "(SELECT " + strings.Join(unnest(columns, all), ", ") + ", generate_subscripts(" + param(columns[0], 1) + ", 1) AS n) k"
+	// The places are a parameter too: the planner takes an array for ten rows and
+	// looks each up by key, where of generate_subscripts it expects a thousand.
+	n := sqlstore.Column{Name: "n", Type: sqlstore.Int}
+	return "(SELECT " + strings.Join(unnest(append(slices.Clip(columns), n), append(all, len(columns))), ", ") + ") k"
 }
 
 func (dialect) KeyArgs(columns []sqlstore.Column, keys [][]any) []any {
-	args := make([]any, len(columns))
+	args := make([]any, len(columns), len(columns)+1)
 	for i, c := range columns {
 		args[i] = array(c.Type, keys, i)
 	}
-	return args
+	places := make([]int64, len(keys))
+	for i := range places {
+		places[i] = int64(i + 1)
+	}
+	return append(args, places)
 }
 
 func (dialect) Lock(order string, shared bool) string {

@@ -9,12 +9,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/refundledger/refundledger/adapters/memory"
 	"github.com/refundledger/refundledger/adapters/postgres/postgrestest"
 	"github.com/refundledger/refundledger/domain/access"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/money"
+	"github.com/refundledger/refundledger/domain/operation"
 	"github.com/refundledger/refundledger/domain/payables"
 	"github.com/refundledger/refundledger/ports"
 	"github.com/refundledger/refundledger/ports/portstest"
@@ -58,21 +62,78 @@ func TestNoStatementScans(t *testing.T) {
 		"ORDER BY r.entered DESC":                                   "invoices_as_entered tenant vendor entered",
 		"FROM goods_receipts r":                                     "goods_receipts_of_order tenant purchase_order id",
 		"JOIN invoice_lines l":                                      "invoice_lines_pkey tenant invoice",
+		"JOIN invoices i ON":                                        "invoices_pkey tenant id",
+		"JOIN decisions r ON":                                       "decisions_pkey tenant vendor number",
 	} {
-		found := false
-		for text, indexes := range asked {
-			if !strings.Contains(text, part) {
-				continue
-			}
-			found = true
-			if !strings.Contains(indexes, want) {
-				t.Errorf("%s\nuses %s\nand not %s", text, indexes, want)
-			}
+		uses(t, asked, part, want)
+	}
+}
+
+// uses looks for an index in the plans of the statements that say part.
+func uses(t *testing.T, asked map[string]string, part, want string) {
+	t.Helper()
+	found := false
+	for text, indexes := range asked {
+		if !strings.Contains(text, part) {
+			continue
 		}
-		if !found {
-			t.Errorf("nothing was asked with %q", part)
+		found = true
+		if !strings.Contains(indexes, want) {
+			t.Errorf("%s\nuses %s\nand not %s", text, indexes, want)
 		}
 	}
+	if !found {
+		t.Errorf("nothing was asked with %q", part)
+	}
+}
+
+// The plans of a ledger that was empty when it was opened are right as soon as a
+// large import is done, and not when autovacuum comes by.
+func TestPlansAfterALargeImport(t *testing.T) {
+	url := postgrestest.URL(t)
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	usd := must(money.ParseCurrency("USD"))
+	none := money.FromMinor(0, usd)
+	vendor := payables.Vendor{ID: must(payables.ParseVendorID("V-1")), Name: "Acme"}
+	acme := must(access.ParseTenant("acme"))
+	var invoices []payables.Invoice
+	var refs []ledger.Ref
+	for n := range 2000 {
+		i := payables.Invoice{
+			ID: must(payables.ParseInvoiceID(fmt.Sprint("INV-", 10000+n))), Number: must(payables.ParseNumber(fmt.Sprint("A-", n))), Document: payables.Bill, Vendor: vendor.ID,
+			Currency: usd, Tax: none, Freight: none, Total: none, Date: must(payables.ParseDate("2026-03-01")),
+			Lines: []payables.InvoiceLine{{Line: 1, Unit: must(payables.ParseUnit("EA")), Quantity: must(payables.ParseQuantity("1")), UnitPrice: none, Amount: none}},
+		}
+		invoices, refs = append(invoices, i), append(refs, i.Ref())
+	}
+	load := func() {
+		if _, err := s.Load(t.Context(), acme, append(refs[:3:3], vendor.ID.Ref())...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+	for n, cmd := range []ledger.Command{payables.ImportVendors{Vendors: []payables.Vendor{vendor}}, payables.ImportInvoices{Invoices: invoices}} {
+		op := operation.Operation{ID: operation.ID{byte(n + 1)}, Tenant: acme, Principal: "op", Tool: "test", Key: must(operation.ParseKey(fmt.Sprint("import-", n))), At: time.Now().UTC().Truncate(time.Millisecond)}
+		if _, err := s.Do(t.Context(), op, cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+	asked := map[string]string{}
+	for _, c := range s.db.readers.AcquireAllIdle(t.Context()) {
+		check(t, c, asked)
+		c.Release()
+	}
+	uses(t, asked, "JOIN invoices r ON", "invoices_pkey tenant id")
+	uses(t, asked, "JOIN invoices i ON", "invoices_pkey tenant id")
+	uses(t, asked, "JOIN decisions r ON", "decisions_pkey tenant vendor number")
 }
 
 // ask asks each question about invoices that random sequences may leave out.

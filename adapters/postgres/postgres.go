@@ -22,7 +22,10 @@ import (
 
 	"github.com/refundledger/refundledger/adapters/internal/committer"
 	"github.com/refundledger/refundledger/adapters/internal/sqlstore"
+	"github.com/refundledger/refundledger/domain/customers"
 	"github.com/refundledger/refundledger/domain/fault"
+	"github.com/refundledger/refundledger/domain/ledger"
+	"github.com/refundledger/refundledger/domain/operation"
 )
 
 // Limits.
@@ -43,6 +46,11 @@ const (
 	// Readers is how many connections read at once, unless the URL says
 	// pool_max_conns.
 	Readers = 8
+	// analyzeFrom is how many records an import opens after which the planner is
+	// told of the tables at once that have analyzeSize bytes. Else autovacuum tells
+	// it, within a minute or so.
+	analyzeFrom = 100
+	analyzeSize = 80 << 10 // 10 pages, of which the planner starts
 )
 
 // MigrateCommand is what an operator runs to make or update the schema.
@@ -87,6 +95,15 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, err
 	}
 	return &Store{sqlstore.New(db, dialect{}, Workers), db}, nil
+}
+
+// Do implements ports.Ledger. A large import is followed by an ANALYZE.
+func (s *Store) Do(ctx context.Context, op operation.Operation, cmd ledger.Command) (ledger.Outcome, error) {
+	o, err := s.Store.Do(ctx, op, cmd)
+	if i, ok := o.Answer.(customers.Imported); ok && !o.Replayed && i.Opened >= analyzeFrom {
+		s.db.analyze(ctx)
+	}
+	return o, err
 }
 
 // Close finishes the writes that wait and closes the connections.
@@ -206,6 +223,22 @@ func (db *database) check(ctx context.Context) error {
 		return fmt.Errorf("postgres: %w", &sqlstore.VersionError{Have: have, Want: want, Migrate: MigrateCommand})
 	}
 	return nil
+}
+
+// analyze tells the planner of the tables that have grown: the plans of one that
+// was empty may read all of it. One that is small still is left as it is, since of
+// a table that it knows to be empty the planner thinks that it stays so. Who may
+// not do it is refused; autovacuum does it later.
+func (db *database) analyze(ctx context.Context) {
+	names := make([]string, len(sqlstore.Tables))
+	for i, t := range sqlstore.Tables {
+		names[i] = t.Name
+	}
+	var grown *string
+	err := db.readers.QueryRow(ctx, `SELECT string_agg(name, ', ') FROM unnest($1::text[]) AS name WHERE pg_relation_size(name::regclass) >= $2`, names, analyzeSize).Scan(&grown)
+	if err == nil && grown != nil {
+		_, _ = db.readers.Exec(ctx, "ANALYZE "+*grown)
+	}
 }
 
 // unreachable is the fault of a start without a database.
