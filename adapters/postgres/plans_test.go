@@ -27,15 +27,7 @@ import (
 // Every statement that random sequences made the store prepare finds its rows by
 // key: each is asked for the plan that it has for any parameters.
 func TestNoStatementScans(t *testing.T) {
-	url := postgrestest.URL(t)
-	if err := Migrate(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := empty(t)
 	fewer(t)
 	portstest.Model(t, func(testing.TB) portstest.Store { return s }, func(testing.TB) portstest.Store { return memory.New() })
 	fill(t, s)
@@ -69,6 +61,21 @@ func TestNoStatementScans(t *testing.T) {
 	}
 }
 
+// empty opens a new ledger.
+func empty(t *testing.T) *Store {
+	t.Helper()
+	url := postgrestest.URL(t)
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // uses looks for an index in the plans of the statements that say part.
 func uses(t *testing.T, asked map[string]string, part, want string) {
 	t.Helper()
@@ -90,15 +97,7 @@ func uses(t *testing.T, asked map[string]string, part, want string) {
 // The plans of a ledger that was empty when it was opened are right as soon as a
 // large import is done, and not when autovacuum comes by.
 func TestPlansAfterALargeImport(t *testing.T) {
-	url := postgrestest.URL(t)
-	if err := Migrate(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := empty(t)
 	usd := must(money.ParseCurrency("USD"))
 	none := money.FromMinor(0, usd)
 	vendor := payables.Vendor{ID: must(payables.ParseVendorID("V-1")), Name: "Acme"}
